@@ -1,0 +1,34 @@
+# `make demo` and `make test` are the two commands to know; both set up .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup demo test bench lint format clean
+
+setup: .venv/.installed
+
+.venv/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+demo: setup
+	$(BIN)/python examples/demo.py
+
+test: setup lint
+	$(BIN)/python -m pytest -m "not slow"
+
+bench: setup
+	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python -m pytest -m slow
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

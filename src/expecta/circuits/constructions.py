@@ -1,0 +1,167 @@
+"""Well-known models as circuits, over any vtree (the paper's appendix)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.arrays import Floats, Ints
+from expecta.circuits.probabilistic import ProbabilisticCircuit
+from expecta.circuits.regression import RegressionCircuit
+from expecta.circuits.structure import Structure
+from expecta.errors import StructureError
+from expecta.vtree import Vtree
+
+__all__ = ["counting_measure", "independent", "linear", "naive_bayes"]
+
+
+def independent(vtree: Vtree, tables: Sequence[npt.ArrayLike]) -> ProbabilisticCircuit:
+    """Make the fully factorised distribution from one probability table per variable.
+
+    >>> p = independent(Vtree.balanced(2), [[0.2, 0.8], [0.5, 0.3, 0.2]])
+    >>> float(np.exp(p.log_prob([[1, 2]]))[0].round(12))
+    0.16
+    """
+    arrays = [np.asarray(table, np.float64) for table in tables]
+    structure = _single(vtree, [len(table) for table in arrays])
+    with np.errstate(divide="ignore"):
+        return ProbabilisticCircuit(structure, np.log(_per_edge(structure, arrays, 1.0)[:, 0]))
+
+
+def counting_measure(vtree: Vtree, cardinalities: Ints) -> ProbabilisticCircuit:
+    """Make the measure that gives every complete row weight one (not a distribution)."""
+    structure = _single(vtree, cardinalities.tolist())
+    return ProbabilisticCircuit(structure, np.zeros(structure.n_edges))
+
+
+def linear(
+    vtree: Vtree,
+    tables: Sequence[npt.ArrayLike],
+    *,
+    bias: npt.ArrayLike | None = None,
+    link: str = "identity",
+) -> RegressionCircuit:
+    """Make linear or logistic regression a circuit: one table of values per variable.
+
+    ``tables[i]`` has shape (values,) or (values, outputs): what each value of variable
+    ``i`` adds. For a Boolean variable with coefficient w that is ``[0, w]``.
+
+    >>> g = linear(Vtree.balanced(2), [[0.0, 3.0], [0.0, -1.0]], bias=2.0)
+    >>> g([[1, 1], [0, 1]]).tolist()
+    [4.0, 1.0]
+    """
+    arrays = [np.asarray(table, np.float64) for table in tables]
+    structure = _single(vtree, [len(table) for table in arrays])
+    return RegressionCircuit(structure, _per_edge(structure, arrays, 0.0), bias, link=link)
+
+
+def naive_bayes(
+    vtree: Vtree,
+    class_variable: int,
+    prior: npt.ArrayLike,
+    conditionals: Sequence[npt.ArrayLike | None],
+) -> ProbabilisticCircuit:
+    """Make naive Bayes a probabilistic circuit over any vtree.
+
+    Parameters
+    ----------
+    vtree
+        Over the features and the class.
+    class_variable
+        Which variable is the class.
+    prior
+        P(class).  # (classes,)
+    conditionals
+        For each variable P(value | class), ``None`` for the class.  # (classes, values)
+
+    Notes
+    -----
+    One node per class in every layer, so the circuit is deterministic: the class is
+    a variable and decides which node is meant.
+    """
+    weights = np.asarray(prior, np.float64)
+    k = len(weights)
+    tables: list[Floats] = []
+    for variable, table in enumerate(conditionals):
+        if (table is None) != (variable == class_variable):
+            raise StructureError("conditionals has None for the class variable and only there")
+        tables.append(np.eye(k) if table is None else np.asarray(table, np.float64))
+        if tables[-1].ndim != 2 or len(tables[-1]) != k:
+            raise StructureError(f"P(value | class) of variable {variable} needs {k} rows")
+    # Layer v has a node and an element per class, each joining the nodes of its class,
+    # but the root is one node that mixes all.
+    cards = [table.shape[1] for table in tables]
+    n_nodes = [k] * len(vtree)
+    n_nodes[vtree.root] = 1
+    inner = vtree.variable < 0
+    n_elements = np.where(inner, k, 0)
+    node_start = np.concatenate([[0], np.cumsum(n_nodes)])
+    target: list[Ints] = []
+    weight: list[Floats] = []
+    left: list[Ints] = []
+    right: list[Ints] = []
+    per_node: list[int] = []
+    classes = np.arange(k)
+    for v in range(len(vtree)):
+        if not inner[v]:
+            table = tables[vtree.variable[v]]
+            target.append(np.tile(np.arange(table.shape[1]), k))
+            weight.append(table.ravel())
+            per_node += [table.shape[1]] * k
+            continue
+        target.append(len(left) * k + classes)
+        left.append(node_start[vtree.left[v]] + classes)
+        right.append(node_start[vtree.right[v]] + classes)
+        weight.append(weights if v == vtree.root else np.ones(k))
+        per_node += [k] if v == vtree.root else [1] * k
+    if not left:
+        raise StructureError("naive Bayes needs a feature beside the class")
+    structure = Structure(
+        vtree=vtree,
+        cardinalities=np.array(cards),
+        node_start=node_start,
+        element_start=np.concatenate([[0], np.cumsum(n_elements)]),
+        left=np.concatenate(left),
+        right=np.concatenate(right),
+        edge_start=np.concatenate([[0], np.cumsum(per_node)]),
+        target=np.concatenate(target),
+    )
+    with np.errstate(divide="ignore"):
+        return ProbabilisticCircuit(structure, np.log(np.concatenate(weight))).merged()
+
+
+def _single(vtree: Vtree, cardinalities: Sequence[int]) -> Structure:
+    """One node per vtree node that allows everything."""
+    if len(cardinalities) != vtree.n_variables:
+        raise StructureError(
+            f"{len(cardinalities)} tables for a vtree of {vtree.n_variables} variables"
+        )
+    inner = vtree.variable < 0
+    per_node = np.where(inner, 1, np.append(cardinalities, 1)[vtree.variable])
+    target = [
+        np.arange(cardinalities[x]) if x >= 0 else np.array([e])
+        for x, e in zip(vtree.variable, np.cumsum(inner) - 1, strict=True)
+    ]
+    return Structure(
+        vtree=vtree,
+        cardinalities=np.array(cardinalities),
+        node_start=np.arange(len(vtree) + 1),
+        element_start=np.concatenate([[0], np.cumsum(inner)]),
+        left=vtree.left[inner],
+        right=vtree.right[inner],
+        edge_start=np.concatenate([[0], np.cumsum(per_node)]),
+        target=np.concatenate(target),
+    )
+
+
+def _per_edge(structure: Structure, tables: Sequence[Floats], elsewhere: float) -> Floats:
+    """Spread tables over the edges of the leaves.  # (edges, outputs)."""
+    columns = [table.reshape(len(table), -1) for table in tables]
+    if len({column.shape[1] for column in columns}) != 1:
+        raise StructureError("all tables must have the same number of outputs")
+    out = np.full((structure.n_edges, columns[0].shape[1]), elsewhere)
+    order = structure.vtree.variable[structure.vtree.variable >= 0]
+    out[structure.edge_at_leaf] = np.concatenate([columns[variable] for variable in order])
+    return out

@@ -1,0 +1,251 @@
+"""Probabilistic circuits: distributions over categorical variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.arrays import Floats, Ints, frozen
+from expecta.circuits.build import Choice, Leaf, assemble
+from expecta.circuits.properties import Properties, determinism, normalisation
+from expecta.circuits.structure import Structure
+from expecta.errors import StructureError
+from expecta.vtree import Vtree
+
+if TYPE_CHECKING:
+    from expecta.circuits.drawing import Drawing
+    from expecta.evidence import Rows
+    from expecta.pair.plan import Plan
+    from expecta.queries.density import MostProbable
+
+__all__ = ["ProbabilisticCircuit"]
+
+
+class ProbabilisticCircuit:
+    """A distribution p over categorical variables (Equation 2 of the paper).
+
+    Smooth and structured-decomposable along a vtree, so that marginals and
+    conditionals are exact in time linear in the circuit. Immutable.
+
+    Parameters
+    ----------
+    structure
+        Nodes, elements and edges.
+    log_weight
+        log θ of each edge; ``-inf`` is probability zero.  # (edges,)
+
+    Examples
+    --------
+    >>> from expecta import ProbabilisticCircuit, Vtree, leaf, literal, node
+    >>> p = ProbabilisticCircuit.build(
+    ...     Vtree.from_nested((0, 1)),
+    ...     node((0.3, literal(0, 1), leaf(1, [0.5, 0.5])), (0.7, literal(0, 0), literal(1, 1))),
+    ... )
+    >>> float(np.exp(p.log_prob([[1, -1]]))[0])
+    0.3
+    """
+
+    def __init__(self, structure: Structure, log_weight: npt.ArrayLike) -> None:
+        self.structure = structure
+        self.log_weight: Floats = frozen(log_weight, np.float64, 1, "log_weight")
+        if len(self.log_weight) != structure.n_edges:
+            raise StructureError(
+                f"{len(self.log_weight)} weights for a circuit of {structure.n_edges} edges"
+            )
+        bad = np.isnan(self.log_weight) | (self.log_weight == np.inf)
+        if np.any(bad):
+            n = int(structure.node_of_edge[np.argmax(bad)])
+            raise StructureError(f"{structure.name_of(n)} has a weight that is not a number")
+        dead = np.maximum.reduceat(self.log_weight, structure.edge_start[:-1]) == -np.inf
+        if np.any(dead):
+            raise StructureError(f"{structure.name_of(int(np.argmax(dead)))} has only zero weights")
+
+    @classmethod
+    def build(
+        cls, vtree: Vtree, root: Leaf | Choice, cardinalities: Sequence[int] | None = None
+    ) -> ProbabilisticCircuit:
+        """Build a circuit from a formula whose parameters are probabilities.
+
+        Variables have two values, or as many as the formula names, unless
+        ``cardinalities`` says otherwise.
+        """
+        structure, parameters = assemble(vtree, root, cardinalities)
+        weights = np.array([1.0 if w is None else w for w in parameters], np.float64)
+        if weights.ndim != 1 or np.any(~(weights >= 0)):
+            raise StructureError("the parameters of a probabilistic circuit are numbers >= 0")
+        with np.errstate(divide="ignore"):
+            return cls(structure, np.log(weights))
+
+    @classmethod
+    def read(cls, path: str | PathLike[str], vtree: Vtree | None = None) -> ProbabilisticCircuit:
+        """Read a ``.psdd`` file over ``vtree``, or Expecta's own format (no vtree needed)."""
+        from expecta.circuits.files import read_probabilistic
+
+        return read_probabilistic(path, vtree)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write a ``.psdd`` file (by that ending), else Expecta's own format. Atomic."""
+        from expecta.circuits.files import write_probabilistic
+
+        write_probabilistic(self, path)
+
+    def draw(self, names: Sequence[str] | None = None) -> Drawing:
+        """Draw the gates and their probabilities."""
+        from expecta.circuits.drawing import draw_circuit
+
+        return draw_circuit(self.structure, np.exp(self.log_weight)[:, None], names)
+
+    # -- what it is -------------------------------------------------------------------
+
+    @property
+    def vtree(self) -> Vtree:
+        """The vtree the circuit decomposes along."""
+        return self.structure.vtree
+
+    @property
+    def cardinalities(self) -> Ints:
+        """Number of values of each variable."""
+        return self.structure.cardinalities
+
+    @property
+    def n_variables(self) -> int:
+        """How many variables the distribution is over."""
+        return self.structure.n_variables
+
+    @cached_property
+    def properties(self) -> Properties:
+        """The structural properties, decided once."""
+        live = self.log_weight > -np.inf
+        return Properties(
+            deterministic=determinism(self.structure, live),
+            normalised=normalisation(self.structure, self.log_weight),
+        )
+
+    def normalised(self) -> ProbabilisticCircuit:
+        """Return the same distribution with every node's weights summing to one."""
+        s = self.structure
+        log_weight = self.log_weight.copy()
+        log_total = np.zeros(s.n_nodes)
+        for v in range(len(s.vtree)):
+            nodes = slice(s.node_start[v], s.node_start[v + 1])
+            starts = s.edge_start[s.node_start[v] : s.node_start[v + 1]]
+            edges = slice(starts[0], s.edge_start[s.node_start[v + 1]])
+            if s.vtree.variable[v] < 0:
+                target = s.target[edges]
+                log_weight[edges] += log_total[s.left[target]] + log_total[s.right[target]]
+            log_total[nodes] = np.logaddexp.reduceat(log_weight[edges], starts - starts[0])
+            log_weight[edges] -= log_total[s.node_of_edge[edges]]
+        return ProbabilisticCircuit(s, log_weight)
+
+    def merged(self) -> ProbabilisticCircuit:
+        """Return the same distribution with equal nodes made one and zero weights dropped."""
+        structure, edges = self.structure.merged(
+            lambda a, b: self.log_weight[a:b].tobytes(), self.log_weight > -np.inf
+        )
+        return ProbabilisticCircuit(structure, self.log_weight[edges])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ProbabilisticCircuit):
+            return NotImplemented
+        return self.structure.same_as(other.structure) and np.array_equal(
+            self.log_weight, other.log_weight
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        s = self.structure
+        return (
+            f"ProbabilisticCircuit({s.n_variables} variables, {s.n_nodes} nodes, "
+            f"{s.n_elements} elements, {s.n_edges} parameters)"
+        )
+
+    # -- queries ----------------------------------------------------------------------
+
+    @cached_property
+    def _plan(self) -> Plan:
+        from expecta.pair.plan import Plan
+
+        self.properties.require_normalised()
+        return Plan.of(self.merged(), None)
+
+    def log_prob(self, X: Rows) -> Floats:
+        """Log-probability of each row; unknown cells are summed out. Exact.
+
+        Parameters
+        ----------
+        X
+            Rows (NaN, or -1 among integers, is unknown) or :class:`~expecta.Evidence`.
+
+        Returns
+        -------
+        array of shape (rows,)
+            ``-inf`` where the row is impossible. Cost: edges x distinct rows.
+        """
+        from expecta.queries.density import log_prob
+
+        return log_prob(self._plan, X)
+
+    def conditional(self, of: Rows, given: Rows) -> Floats:
+        """Log-probability of ``of`` given ``given``, row by row. Exact.
+
+        NaN, with a warning, where ``given`` is impossible.
+        """
+        from expecta.queries.density import conditional
+
+        return conditional(self._plan, of, given)
+
+    def marginals(self, X: Rows, *, on_impossible: str = "nan") -> list[Floats]:
+        """Posterior distribution of every variable given each row. Exact.
+
+        Returns
+        -------
+        list of arrays
+            For each variable an array of shape (rows, values) whose rows sum to one.
+            Cost: two passes over the circuit per row.
+        """
+        from expecta.queries.density import marginals
+
+        return marginals(self._plan, X, on_impossible)
+
+    def mpe(self, X: Rows, *, on_impossible: str = "nan") -> MostProbable:
+        """Most probable completion of each row.
+
+        Exact for a deterministic circuit. For others the answer is the max-product
+        approximation and says so: ``exact`` is false, and ``log_prob`` is still the
+        true log-probability of the row it found, hence a lower bound.
+        """
+        from expecta.queries.density import mpe
+
+        return mpe(self._plan, X, self.properties.deterministic.holds, on_impossible)
+
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        given: Rows | None = None,
+        seed: Any = None,  # noqa: ANN401
+    ) -> Ints:
+        """Draw complete rows: ``n`` from p, or ``n`` for each row of ``given`` from p given it.
+
+        Returns
+        -------
+        array of shape (n, variables), or (rows, n, variables) with evidence; without
+        ``n`` a single draw: (variables,) or (rows, variables). Exact draws; the same
+        seed gives the same rows on any number of threads.
+        """
+        from expecta.queries.density import sample
+
+        return sample(self._plan, n, given, seed)
+
+    def entropy(self, X: Rows | None = None, *, on_impossible: str = "nan") -> float | Floats:
+        """Entropy in nats of p, or of p given each row. Exact; needs a deterministic circuit."""
+        from expecta.queries.density import entropy
+
+        self.properties.require_deterministic("entropy")
+        return entropy(self._plan, X, on_impossible)

@@ -1,0 +1,276 @@
+"""The shape that probabilistic and regression circuits share, as flat arrays.
+
+A circuit over a vtree is a layer of OR nodes per vtree node. An OR node at an
+inner vtree node chooses among *elements*, AND gates of a left and a right node;
+an OR node at a vtree leaf chooses among the *values* of its variable. Either
+choice is an *edge*, and every edge carries a parameter: θ in a probabilistic
+circuit, φ in a regression circuit. Layers are stored one after the other, so
+that a whole circuit is six integer arrays, whatever its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from expecta.arrays import Bools, Ints, frozen, within
+from expecta.errors import StructureError
+from expecta.vtree import Vtree
+
+__all__ = ["MAX_CARDINALITY", "Structure"]
+
+MAX_CARDINALITY = 1 << 20  # bounds what a hostile file can make us allocate
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """Nodes, elements and edges of a circuit, layer by layer along a vtree.
+
+    Smoothness and structured decomposability hold by construction: an element's
+    left (right) node must lie in the layer of the left (right) child.
+
+    Parameters
+    ----------
+    vtree
+        The vtree that the circuit decomposes along.
+    cardinalities
+        Number of values of each variable.  # (variables,)
+    node_start
+        Layer ``v`` has the nodes ``node_start[v] : node_start[v + 1]``.  # (vtree nodes + 1,)
+    element_start
+        And the elements ``element_start[v] : element_start[v + 1]``.  # (vtree nodes + 1,)
+    left, right
+        The two nodes that an element joins.  # (elements,)
+    edge_start
+        Node ``n`` has the edges ``edge_start[n] : edge_start[n + 1]``.  # (nodes + 1,)
+    target
+        What an edge leads to: an element, or at a leaf a value.  # (edges,)
+    """
+
+    vtree: Vtree
+    cardinalities: Ints
+    node_start: Ints
+    element_start: Ints
+    left: Ints
+    right: Ints
+    edge_start: Ints
+    target: Ints
+
+    def __post_init__(self) -> None:
+        for name in ("node_start", "element_start", "edge_start"):
+            object.__setattr__(self, name, frozen(getattr(self, name), np.int64, 1, name))
+        for name in ("cardinalities", "left", "right", "target"):
+            object.__setattr__(self, name, frozen(getattr(self, name), np.int32, 1, name))
+        self._check()
+
+    # -- sizes ------------------------------------------------------------------------
+
+    @property
+    def n_variables(self) -> int:
+        """How many variables the circuit speaks of."""
+        return len(self.cardinalities)
+
+    @property
+    def n_nodes(self) -> int:
+        """How many OR nodes there are, those at the leaves included."""
+        return len(self.edge_start) - 1
+
+    @property
+    def n_elements(self) -> int:
+        """How many AND gates there are; equal gates of a layer are stored once."""
+        return len(self.left)
+
+    @property
+    def n_edges(self) -> int:
+        """How many wires enter OR nodes, and so how many parameters there are per output."""
+        return len(self.target)
+
+    @property
+    def root(self) -> int:
+        """The root's node number: the last."""
+        return self.n_nodes - 1
+
+    @cached_property
+    def layer_of_node(self) -> Ints:
+        """The vtree node that each node belongs to.  # (nodes,)."""
+        return np.repeat(np.arange(len(self.vtree)), np.diff(self.node_start))
+
+    @cached_property
+    def layer_of_element(self) -> Ints:
+        """The vtree node that each element belongs to.  # (elements,)."""
+        return np.repeat(np.arange(len(self.vtree)), np.diff(self.element_start))
+
+    @cached_property
+    def node_of_edge(self) -> Ints:
+        """The node that each edge enters.  # (edges,)."""
+        return np.repeat(np.arange(self.n_nodes), np.diff(self.edge_start))
+
+    @cached_property
+    def edge_at_leaf(self) -> Bools:
+        """Whether an edge leads to a value rather than to an element.  # (edges,)."""
+        at_leaf: Bools = self.vtree.variable[self.layer_of_node[self.node_of_edge]] >= 0
+        return at_leaf
+
+    def name_of(self, node: int) -> str:
+        """Say which node this is, for messages."""
+        layer = int(self.layer_of_node[node])
+        below = self.vtree.variables_below(layer)
+        shown = ", ".join(map(str, below[:6])) + (", ..." if len(below) > 6 else "")
+        where = int(node - self.node_start[layer])
+        return f"node {node} (number {where} at vtree node {layer}, variables {shown})"
+
+    # -- checks -----------------------------------------------------------------------
+
+    def _check(self) -> None:
+        tree = self.vtree
+        if self.n_variables != tree.n_variables:
+            raise StructureError(
+                f"{self.n_variables} cardinalities for a vtree of {tree.n_variables} variables"
+            )
+        if not within(self.cardinalities, 1, MAX_CARDINALITY + 1):
+            raise StructureError(f"a variable has 1 to {MAX_CARDINALITY} values")
+        _check_starts(self.node_start, len(tree), len(self.edge_start) - 1, "node_start")
+        _check_starts(self.element_start, len(tree), self.n_elements, "element_start")
+        _check_starts(self.edge_start, self.n_nodes, self.n_edges, "edge_start")
+        if len(self.left) != len(self.right):
+            raise StructureError("left and right differ in length")
+        if np.any(np.diff(self.node_start) == 0):
+            empty = int(np.flatnonzero(np.diff(self.node_start) == 0)[0])
+            raise StructureError(
+                f"vtree node {empty} has no circuit node: the circuit is not smooth"
+            )
+        if self.node_start[-1] - self.node_start[-2] != 1:
+            raise StructureError("the layer of the vtree's root must hold one node, the root")
+        if np.any(np.diff(self.edge_start) == 0):
+            empty = int(np.flatnonzero(np.diff(self.edge_start) == 0)[0])
+            raise StructureError(f"{self.name_of(empty)} has no edges")
+        at_leaf = tree.variable >= 0
+        if np.any(np.diff(self.element_start)[at_leaf]):
+            raise StructureError("a vtree leaf has no elements")
+        for side, children, tree_children in (
+            ("left", self.left, tree.left),
+            ("right", self.right, tree.right),
+        ):
+            layer = tree_children[self.layer_of_element]
+            low, high = self.node_start[layer], self.node_start[layer + 1]
+            bad = np.flatnonzero((children < low) | (children >= high))
+            if len(bad):
+                raise StructureError(
+                    f"element {bad[0]} takes its {side} node from outside the {side} child of its "
+                    f"vtree node: the circuit is not smooth and decomposable along the vtree"
+                )
+        layer = self.layer_of_node[self.node_of_edge]
+        card = np.append(self.cardinalities, 0)[tree.variable[layer]]
+        low = np.where(self.edge_at_leaf, 0, self.element_start[layer])
+        high = np.where(self.edge_at_leaf, card, self.element_start[layer + 1])
+        bad = np.flatnonzero((self.target < low) | (self.target >= high))
+        if len(bad):
+            node = int(self.node_of_edge[bad[0]])
+            raise StructureError(
+                f"{self.name_of(node)} has an edge to {int(self.target[bad[0]])}, "
+                f"outside {int(low[bad[0]])} .. {int(high[bad[0]]) - 1}"
+            )
+        self._check_values_differ()
+
+    def _check_values_differ(self) -> None:
+        leaf_edges = np.flatnonzero(self.edge_at_leaf)
+        keys = self.node_of_edge[leaf_edges] * MAX_CARDINALITY + self.target[leaf_edges]
+        unique, counts = np.unique(keys, return_counts=True)
+        if np.any(counts > 1):
+            node, value = divmod(int(unique[np.argmax(counts > 1)]), MAX_CARDINALITY)
+            raise StructureError(f"{self.name_of(node)} lists value {value} twice")
+
+    # -- the same structure, smaller --------------------------------------------------
+
+    def merged(
+        self, parameter: Callable[[int, int], bytes], keep: Bools | None = None
+    ) -> tuple[Structure, Ints]:
+        """Merge nodes that are equal, bottom-up, and drop what the root does not reach.
+
+        ``parameter(first, last)`` gives the bytes of the parameters of a range of
+        edges; edges where ``keep`` is false are dropped. Returns the structure and,
+        for each of its edges, the edge of this one whose parameter it takes. Cost:
+        linear in the edges.
+        """
+        if keep is None:
+            keep = np.ones(self.n_edges, np.bool_)
+        tree = self.vtree
+        # Node -> its representative; element -> its representative.
+        node_rep = np.arange(self.n_nodes)
+        element_rep = np.arange(self.n_elements)
+        for v in range(len(tree)):
+            elements = np.arange(self.element_start[v], self.element_start[v + 1])
+            if len(elements):
+                pair = node_rep[self.left[elements]] * self.n_nodes + node_rep[self.right[elements]]
+                _, first, inverse = np.unique(pair, return_index=True, return_inverse=True)
+                element_rep[elements] = elements[first[inverse]]
+            seen: dict[tuple[bytes, bytes], int] = {}
+            leaf = tree.variable[v] >= 0
+            for n in range(self.node_start[v], self.node_start[v + 1]):
+                a, b = int(self.edge_start[n]), int(self.edge_start[n + 1])
+                targets = self.target[a:b] if leaf else element_rep[self.target[a:b]]
+                key = (targets.tobytes() + keep[a:b].tobytes(), parameter(a, b))
+                node_rep[n] = seen.setdefault(key, n)
+        return self._select(node_rep, element_rep, keep)
+
+    def _select(self, node_rep: Ints, element_rep: Ints, keep: Bools) -> tuple[Structure, Ints]:
+        """Keep what the root reaches through representatives and kept edges."""
+        tree = self.vtree
+        node_used = np.zeros(self.n_nodes, np.bool_)
+        element_used = np.zeros(self.n_elements, np.bool_)
+        node_used[self.root] = True
+        for v in range(tree.root, -1, -1):
+            if tree.variable[v] >= 0:
+                continue
+            a, b = self.edge_start[self.node_start[v]], self.edge_start[self.node_start[v + 1]]
+            live = node_used[self.node_of_edge[a:b]] & keep[a:b]
+            used = element_rep[self.target[a:b][live]]
+            element_used[used] = True
+            node_used[node_rep[self.left[used]]] = True
+            node_used[node_rep[self.right[used]]] = True
+        nodes, elements = np.flatnonzero(node_used), np.flatnonzero(element_used)
+        edges = np.flatnonzero(node_used[self.node_of_edge] & keep)
+        new_node = np.cumsum(node_used) - 1
+        new_element = np.cumsum(element_used) - 1
+        at_leaf = self.edge_at_leaf[edges]
+        target = self.target[edges].copy()
+        target[~at_leaf] = new_element[element_rep[target[~at_leaf]]]
+        per_node = np.bincount(new_node[self.node_of_edge[edges]], minlength=len(nodes))
+        structure = Structure(
+            vtree=tree,
+            cardinalities=self.cardinalities,
+            node_start=_starts(self.layer_of_node[nodes], len(tree)),
+            element_start=_starts(self.layer_of_element[elements], len(tree)),
+            left=new_node[node_rep[self.left[elements]]],
+            right=new_node[node_rep[self.right[elements]]],
+            edge_start=np.concatenate([[0], np.cumsum(per_node)]),
+            target=target,
+        )
+        return structure, edges
+
+    def same_as(self, other: Structure) -> bool:
+        """Whether two structures are equal, array by array."""
+        return self.vtree == other.vtree and all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in (
+                "cardinalities",
+                "node_start",
+                "element_start",
+                "left",
+                "right",
+                "edge_start",
+                "target",
+            )
+        )
+
+
+def _starts(layer: Ints, n_layers: int) -> Ints:
+    return np.concatenate([[0], np.cumsum(np.bincount(layer, minlength=n_layers))])
+
+
+def _check_starts(start: Ints, n: int, total: int, name: str) -> None:
+    if len(start) != n + 1 or start[0] != 0 or start[-1] != total or np.any(np.diff(start) < 0):
+        raise StructureError(f"{name} must rise from 0 to {total} in {n} steps")

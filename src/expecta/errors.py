@@ -1,0 +1,68 @@
+"""Every exception and warning Expecta raises, in one place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = [
+    "DomainError",
+    "ExpectaError",
+    "FormatError",
+    "ImpossibleEvidenceError",
+    "ImpossibleEvidenceWarning",
+    "PropertyError",
+    "StructureError",
+    "VtreeMismatchError",
+]
+
+
+class ExpectaError(Exception):
+    """Base of all errors that Expecta raises on purpose."""
+
+
+class FormatError(ExpectaError, ValueError):
+    """A file is damaged, hostile, or not of the expected format.
+
+    Parameters
+    ----------
+    path
+        The file that was read.
+    line
+        Line number, counted from 1, or ``None`` where a format has no lines.
+    problem
+        What is wrong, in one sentence.
+    """
+
+    def __init__(self, path: str | Path, line: int | None, problem: str) -> None:
+        self.path = str(path)
+        self.line = line
+        self.problem = problem
+        where = self.path if line is None else f"{self.path}, line {line}"
+        super().__init__(f"{where}: {problem}")
+
+    def __reduce__(self) -> tuple[type[FormatError], tuple[str, int | None, str]]:
+        return type(self), (self.path, self.line, self.problem)
+
+
+class StructureError(ExpectaError, ValueError):
+    """A circuit or vtree does not fit together: dangling index, wrong scope, wrong shape."""
+
+
+class PropertyError(ExpectaError, ValueError):
+    """A query needs a property (deterministic, normalised, ...) that the circuit lacks."""
+
+
+class VtreeMismatchError(PropertyError):
+    """Two circuits do not share one vtree, so their pair has no polynomial algorithm."""
+
+
+class DomainError(ExpectaError, ValueError):
+    """Input rows have the wrong shape or dtype, or a value outside a variable's domain."""
+
+
+class ImpossibleEvidenceError(ExpectaError, ValueError):
+    """Evidence has probability zero under the circuit, and the caller asked for an error."""
+
+
+class ImpossibleEvidenceWarning(UserWarning):
+    """Evidence has probability zero under the circuit; the answer for these rows is NaN."""
