@@ -1,4 +1,4 @@
-"""Expecta: what does a model predict, and how sure is it, when inputs are unknown?"""
+"""Exact expected predictions: what a model says when some of its inputs are unknown."""
 
 from expecta.circuits import (
     ProbabilisticCircuit,
@@ -12,11 +12,16 @@ from expecta.circuits import (
     random_probabilistic,
     random_regression,
 )
+from expecta.evidence import Evidence
+from expecta.pair import Pair
+from expecta.settings import using
 from expecta.vtree import Vtree
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Evidence",
+    "Pair",
     "ProbabilisticCircuit",
     "RegressionCircuit",
     "Vtree",
@@ -28,4 +33,5 @@ __all__ = [
     "node",
     "random_probabilistic",
     "random_regression",
+    "using",
 ]

@@ -1,0 +1,63 @@
+"""Mixing over p's edges where a pair's state is a vector: a small matrix product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from expecta.arrays import Floats, Ints
+from expecta.pair.algebras.operations import width
+from expecta.pair.compiled import U
+
+__all__ = ["mix", "mix_scaled"]
+
+
+def mix(
+    algebra: Any,  # noqa: ANN401
+    z: Floats,
+    out: int,
+    base: int,
+    half: Ints,
+    edge: Ints,
+    theta: Floats,
+    first: int,
+    last: int,
+    lanes: int,
+) -> None:
+    """Set z[out] to Σ θ z[half], four terms at a time so that z[out] is rarely touched."""
+    size = width(algebra) * lanes
+    o = U(out)
+    left_over = first + (last - first) % 4
+    for a in range(first, left_over):
+        t, x = theta[edge[a]], U(base + half[a] * size)
+        if a == first:
+            for i in range(U(size)):
+                z[o + i] = t * z[x + i]
+        else:
+            for i in range(U(size)):
+                z[o + i] += t * z[x + i]
+    for a in range(left_over, last, 4):
+        t0, x0 = theta[edge[a]], U(base + half[a] * size)
+        t1, x1 = theta[edge[a + 1]], U(base + half[a + 1] * size)
+        t2, x2 = theta[edge[a + 2]], U(base + half[a + 2] * size)
+        t3, x3 = theta[edge[a + 3]], U(base + half[a + 3] * size)
+        if a == first:
+            for i in range(U(size)):
+                z[o + i] = (t0 * z[x0 + i] + t1 * z[x1 + i]) + (t2 * z[x2 + i] + t3 * z[x3 + i])
+        else:
+            for i in range(U(size)):
+                z[o + i] += (t0 * z[x0 + i] + t1 * z[x1 + i]) + (t2 * z[x2 + i] + t3 * z[x3 + i])
+
+
+def mix_scaled(
+    algebra: Any,  # noqa: ANN401
+    z: Floats,
+    out: int,
+    x: int,
+    w: int,
+    lanes: int,
+) -> None:
+    """Add w · z[x] to z[out], with a weight per lane."""
+    for k in range(width(algebra)):
+        o, a, b = U(out + k * lanes), U(x + k * lanes), U(w)
+        for i in range(U(lanes)):
+            z[o + i] += z[b + i] * z[a + i]

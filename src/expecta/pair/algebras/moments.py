@@ -1,0 +1,187 @@
+"""Power series up to s^k about a moving centre: all moments, none of them cancelling (MC2).
+
+Raw moments of g lose what is small: the variance against the squared mean, and any
+g(x) that is small against the parameters it sums. So every pair holds its own mean
+and its moments about that mean. An AND gate adds means and multiplies series
+(Proposition 4); a sum over edges first moves both sides to their common mean, the
+rule for merging samples. A complete row has variance exactly zero.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba.extending import register_jitable
+
+from expecta.arrays import Floats, Ints
+from expecta.pair.algebras.operations import clear as empty
+from expecta.pair.compiled import U
+
+__all__ = ["Moments", "clear", "constants", "join", "mix", "mix_scaled", "scratch", "unit", "width"]
+
+
+class Moments(NamedTuple):
+    """Probability, and per output the mean and C_k / k! for k = 2 .. order (order >= 2).
+
+    A join costs O(order² · outputs).
+    """
+
+    order: int
+    outputs: int
+
+
+def constants(algebra: Moments, phi: Floats) -> Floats:
+    """Return φ itself: it only moves the mean."""
+    return np.ascontiguousarray(phi)
+
+
+def width(algebra: Moments) -> int:
+    """Count the numbers that a pair holds per lane."""
+    return 1 + algebra.order * algebra.outputs
+
+
+def scratch(algebra: Moments) -> int:
+    """Count the numbers that ``join`` needs beside: a state of one output."""
+    return 1 + algebra.order
+
+
+def clear(algebra: Moments, z: Floats, out: int, lanes: int) -> None:
+    """Set z[out] to the empty sum."""
+    o = U(out)
+    for i in range(U((1 + algebra.order * algebra.outputs) * lanes)):
+        z[o + i] = 0.0
+
+
+def join(
+    algebra: Moments, c: Floats, e: int, z: Floats, out: int, x: int, y: int, tmp: int, lanes: int
+) -> None:
+    """Merge z[x] · z[y], its mean moved by φ_e, into z[out]."""
+    order = algebra.order
+    t0, x0, y0, o0 = U(tmp), U(x), U(y), U(out)
+    for i in range(U(lanes)):
+        z[t0 + i] = z[x0 + i] * z[y0 + i]
+    for output in range(algebra.outputs):
+        first = 1 + output * order
+        phi = c[e, output]
+        t, a, b = U(tmp + lanes), U(x + first * lanes), U(y + first * lanes)
+        for i in range(U(lanes)):
+            z[t + i] = z[a + i] + z[b + i] + phi
+        for k in range(2, order + 1):  # C_0 = 1 and C_1 = 0 on both sides
+            t = U(tmp + k * lanes)
+            a, b = U(x + (first + k - 1) * lanes), U(y + (first + k - 1) * lanes)
+            for i in range(U(lanes)):
+                z[t + i] = z[a + i] + z[b + i]
+            for j in range(2, k - 1):
+                a, b = U(x + (first + j - 1) * lanes), U(y + (first + k - j - 1) * lanes)
+                for i in range(U(lanes)):
+                    z[t + i] += z[a + i] * z[b + i]
+        _merge(order, z, out, out + first * lanes, 1.0, -1, tmp, tmp + lanes, lanes)
+    for i in range(U(lanes)):
+        z[o0 + i] += z[t0 + i]
+
+
+def mix(
+    algebra: Moments,
+    z: Floats,
+    out: int,
+    base: int,
+    half: Ints,
+    edge: Ints,
+    theta: Floats,
+    first: int,
+    last: int,
+    lanes: int,
+) -> None:
+    """Set z[out] to the θ-weighted mixture of the halves."""
+    size = (1 + algebra.order * algebra.outputs) * lanes
+    empty(algebra, z, out, lanes)
+    for a in range(first, last):
+        x, t = base + half[a] * size, theta[edge[a]]
+        for output in range(algebra.outputs):
+            at = (1 + output * algebra.order) * lanes
+            _merge(algebra.order, z, out, out + at, t, -1, x, x + at, lanes)
+        o, b = U(out), U(x)
+        for i in range(U(lanes)):
+            z[o + i] += t * z[b + i]
+
+
+def mix_scaled(algebra: Moments, z: Floats, out: int, x: int, w: int, lanes: int) -> None:
+    """Merge z[x] with a weight per lane into z[out]."""
+    for output in range(algebra.outputs):
+        at = (1 + output * algebra.order) * lanes
+        _merge(algebra.order, z, out, out + at, 1.0, w, x, x + at, lanes)
+    o, a, b = U(out), U(w), U(x)
+    for i in range(U(lanes)):
+        z[o + i] += z[a + i] * z[b + i]
+
+
+def unit(algebra: Moments, c: Floats, e: int, z: Floats, out: int, w: int, lanes: int) -> None:
+    """Merge one value of a leaf: a point mass at φ_e."""
+    order = algebra.order
+    for output in range(algebra.outputs):
+        first, phi = 1 + output * order, c[e, output]
+        for i in range(lanes):
+            at = out + first * lanes + i
+            old, new = z[out + i], z[w + i]
+            if new > 0.0:
+                share, rest = new / (old + new), old / (old + new)
+                delta = phi - z[at]
+                for k in range(order, 1, -1):
+                    a, b = 1.0, 1.0
+                    for j in range(1, k + 1):
+                        a *= -share * delta / (k - j + 1)
+                        b *= rest * delta / (k - j + 1)
+                        if j >= 2:
+                            a += z[at + (j - 1) * lanes]
+                    z[at + (k - 1) * lanes] = rest * a + share * b
+                z[at] += share * delta
+    o, a = U(out), U(w)
+    for i in range(U(lanes)):
+        z[o + i] += z[a + i]
+
+
+@register_jitable  # type: ignore[untyped-decorator]
+def _merge(
+    order: int,
+    z: Floats,
+    mass: int,
+    out: int,
+    theta: float,
+    w: int,
+    other_mass: int,
+    x: int,
+    lanes: int,
+) -> None:
+    """Merge the mean and moments at x into those at out; the caller adds the masses.
+
+    The new mass is θ times z[other_mass], and times z[w] unless w is negative.
+    """
+    old_mass, new_mass, weight = U(mass), U(other_mass), U(max(w, 0))
+    o, a = U(out), U(x)
+    o2, a2 = U(out + lanes), U(x + lanes)
+    for i in range(U(lanes)):
+        old, new = z[old_mass + i], theta * z[new_mass + i]
+        if w >= 0:
+            new *= z[weight + i]
+        total = old + new
+        inverse = 1.0 / total if total > 0.0 else 0.0
+        share, rest = new * inverse, old * inverse
+        delta = z[a + i] - z[o + i]
+        if order == 2:
+            spread = 0.5 * share * rest * delta * delta
+            z[o2 + i] = (rest * z[o2 + i] + share * z[a2 + i]) + spread
+        else:
+            back, ahead = -share * delta, rest * delta  # both means from the common one
+            for k in range(order, 1, -1):
+                # Σ_j C_j/j! d^(k-j)/(k-j)! by Horner's rule; C_0 = 1 and C_1 = 0
+                b, f = back / k * back / (k - 1), ahead / k * ahead / (k - 1)
+                for j in range(2, k + 1):
+                    at = U((j - 1) * lanes)
+                    if j > 2:
+                        b *= back / (k - j + 1)
+                        f *= ahead / (k - j + 1)
+                    b += z[o + at + i]
+                    f += z[a + at + i]
+                z[o + U((k - 1) * lanes) + i] = rest * b + share * f
+        z[o + i] += share * delta

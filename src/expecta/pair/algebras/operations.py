@@ -1,0 +1,82 @@
+"""What every algebra must define, as the walk calls it.
+
+The recursion of a pair needs five operations on the states of pairs. A state is
+``width`` numbers for each of ``lanes`` rows, at an offset of one long array z.
+An algebra is a NamedTuple type; numba picks the implementation by that type, so
+one walk is compiled into one loop per algebra.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from numba.extending import overload
+
+from expecta.arrays import Floats
+
+__all__ = [
+    "clear",
+    "constants",
+    "join",
+    "mix",
+    "mix_scaled",
+    "register",
+    "scratch",
+    "unit",
+    "width",
+]
+
+_modules: dict[type, ModuleType] = {}
+
+
+def width(algebra: Any) -> int:  # noqa: ANN401
+    """Count the numbers that a pair holds per lane."""
+    return int(_modules[type(algebra)].width(algebra))
+
+
+def scratch(algebra: Any) -> int:  # noqa: ANN401
+    """Count the numbers per lane that ``join`` needs beside."""
+    return int(_modules[type(algebra)].scratch(algebra))
+
+
+def constants(algebra: Any, *given: Any) -> Floats:  # noqa: ANN401
+    """Turn g's parameters into the numbers that ``join`` and ``unit`` read.  # (edges, ...)."""
+    table: Floats = _modules[type(algebra)].constants(algebra, *given)
+    return table
+
+
+def clear(algebra: Any, *rest: Any) -> None:  # noqa: ANN401
+    """Set a state to the empty sum."""
+
+
+def join(algebra: Any, *rest: Any) -> None:  # noqa: ANN401
+    """Add the product of two states, shifted by g's edge: the AND step and the OR over g."""
+
+
+def mix(algebra: Any, *rest: Any) -> None:  # noqa: ANN401
+    """Set a state to the θ-weighted sum of states: the OR over p."""
+
+
+def mix_scaled(algebra: Any, *rest: Any) -> None:  # noqa: ANN401
+    """Add one state with a weight per lane: the OR over p where exponents differ."""
+
+
+def unit(algebra: Any, *rest: Any) -> None:  # noqa: ANN401
+    """Add one value of a leaf, with a weight per lane."""
+
+
+def register(algebra: type, module: ModuleType) -> None:
+    """Make a module's functions the implementation for its NamedTuple type."""
+    _modules[algebra] = module
+
+
+def _dispatch(name: str) -> Any:  # noqa: ANN401
+    def implementation(algebra: Any, *rest: Any) -> Any:  # noqa: ANN401
+        return getattr(_modules[algebra.instance_class], name)
+
+    return implementation
+
+
+for _operation in (width, clear, join, mix, mix_scaled, unit):
+    overload(_operation, strict=False)(_dispatch(_operation.__name__))

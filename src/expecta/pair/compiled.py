@@ -1,0 +1,46 @@
+"""How numba is used here: one decorator, and a cache that notices every change."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numba.core.caching import IndexDataCacheFile
+
+__all__ = ["U", "kernel"]
+
+U = np.uint64  # unsigned offsets: numba wraps signed ones around, which stops vectorisation
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kernel(function: F) -> F:
+    """Compile to machine code that runs without the GIL, cached on disk.
+
+    Numba ties a cached function to the time stamp of its own file. Our kernels call
+    one another across files, so the cache is named after the text of all of them:
+    another version of this package neither uses nor trips over it.
+    """
+    compiled = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    cache = compiled._cache
+    cache._cache_file = IndexDataCacheFile(
+        cache_path=cache._cache_path,
+        filename_base=f"{cache._impl.filename_base}-{_fingerprint()}",
+        source_stamp=_fingerprint(),
+    )
+    return compiled  # type: ignore[no-any-return]
+
+
+@cache
+def _fingerprint() -> str:
+    digest = hashlib.sha256()
+    package = Path(__file__).parent.parent
+    for folder in ("pair", "queries"):
+        for path in sorted((package / folder).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

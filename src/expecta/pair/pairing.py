@@ -1,0 +1,303 @@
+"""Which pairs of nodes matter: the compile step of a circuit pair.
+
+The recursion of the paper visits pairs (n, m) of a node of p and a node of g of
+one layer. Most pairs are never needed: their supports do not meet, or no pair
+above asks for them. Here both are found once, in time s_v t_v per vtree node v
+(edges of p times edges of g, Theorem 1), and what is left is written as flat
+lists of
+
+    joins   (left pair, right pair, edge of g)   AND gates, grouped into
+    halves  (element of p, node of g)            sums over g's edges, grouped into
+    pairs   (node of p, node of g)               sums over p's edges.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.arrays import Ints
+from expecta.circuits.structure import Structure
+from expecta.pair.compiled import kernel
+
+__all__ = ["Layers", "Pairing", "layers", "no_pairs", "pairing"]
+
+Array = npt.NDArray[Any]
+
+
+class Layers(NamedTuple):
+    """A structure as a kernel reads it: children and elements counted within their layer."""
+
+    tree_left: Array
+    tree_right: Array
+    variable: Array
+    node_start: Array
+    element_start: Array
+    left: Array
+    right: Array
+    edge_start: Array
+    target: Array
+
+
+class Pairing(NamedTuple):
+    """The pairs that matter, layer by layer."""
+
+    pair_start: Array  # (vtree nodes + 1,)
+    half_start: Array  # (vtree nodes + 1,)
+    pair_p: Array  # (pairs,) node of p within its layer
+    pair_g: Array  # (pairs,) node of g within its layer
+    mix_start: Array  # (pairs + 1,)
+    mix_half: Array  # (mixes,) half within its layer
+    mix_edge: Array  # (mixes,) edge of p
+    join_start: Array  # (halves + 1,)
+    join_left: Array  # (joins,) pair within the left layer
+    join_right: Array  # (joins,) pair within the right layer
+    join_edge: Array  # (joins,) edge of g
+
+
+def layers(structure: Structure) -> Layers:
+    """Turn global numbers into numbers within the layer."""
+    s, tree = structure, structure.vtree
+
+    def local(values: Ints, start: Ints) -> Array:
+        return np.ascontiguousarray(values - start, dtype=np.int32)
+
+    layer = s.layer_of_element
+    first = np.where(s.edge_at_leaf, 0, s.element_start[s.layer_of_node[s.node_of_edge]])
+    return Layers(
+        tree.left,
+        tree.right,
+        tree.variable,
+        s.node_start,
+        s.element_start,
+        local(s.left, s.node_start[tree.left[layer]]),
+        local(s.right, s.node_start[tree.right[layer]]),
+        s.edge_start,
+        local(s.target, first),
+    )
+
+
+def pairing(p: Structure, g: Structure) -> Pairing:
+    """Find the pairs of nodes that the expectation of g under p needs.
+
+    Cost: edges of p times edges of g per vtree node, in time; nodes times nodes in bytes.
+    """
+    return Pairing(*_pairing(layers(p), layers(g)))
+
+
+def no_pairs(p: Structure) -> Pairing:
+    """Return the empty pairing: p alone."""
+    none = np.zeros(0, np.int32)
+    starts = np.zeros(len(p.vtree) + 1, np.int64)
+    one = np.zeros(1, np.int64)
+    return Pairing(starts, starts, none, none, one, none, none, one, none, none, none)
+
+
+@kernel
+def _pairing(p: Layers, g: Layers) -> tuple[Array, ...]:
+    n_layers = len(p.variable)
+    pair_at = np.zeros(n_layers + 1, np.int64)  # where the (n, m) table of a layer begins
+    half_at = np.zeros(n_layers + 1, np.int64)
+    for v in range(n_layers):
+        n_g = g.node_start[v + 1] - g.node_start[v]
+        pair_at[v + 1] = pair_at[v] + (p.node_start[v + 1] - p.node_start[v]) * n_g
+        half_at[v + 1] = half_at[v] + (p.element_start[v + 1] - p.element_start[v]) * n_g
+    # 0: supports never meet, 1: they meet, 2: and a pair above asks for it
+    pair_state = np.zeros(pair_at[n_layers], np.uint8)
+    half_state = np.zeros(half_at[n_layers], np.uint8)
+    for v in range(n_layers):
+        _meet(p, g, v, pair_at, half_at, pair_state, half_state)
+    if pair_state[-1] == 1:
+        pair_state[-1] = 2
+    for v in range(n_layers - 1, -1, -1):
+        if p.variable[v] < 0:
+            _ask(p, g, v, pair_at, half_at, pair_state, half_state)
+    return _write(p, g, pair_at, half_at, pair_state, half_state)
+
+
+@kernel
+def _meet(
+    p: Layers,
+    g: Layers,
+    v: int,
+    pair_at: Array,
+    half_at: Array,
+    pair_state: Array,
+    half_state: Array,
+) -> None:
+    """Decide which pairs of layer v have a common row, given the layers below."""
+    p0, p1 = p.node_start[v], p.node_start[v + 1]
+    g0, g1 = g.node_start[v], g.node_start[v + 1]
+    n_g = g1 - g0
+    if p.variable[v] >= 0:
+        for n in range(p0, p1):
+            for m in range(g0, g1):
+                for a in range(p.edge_start[n], p.edge_start[n + 1]):
+                    for b in range(g.edge_start[m], g.edge_start[m + 1]):
+                        if p.target[a] == g.target[b]:
+                            pair_state[pair_at[v] + (n - p0) * n_g + m - g0] = 1
+        return
+    left, right = p.tree_left[v], p.tree_right[v]
+    left_at, right_at = pair_at[left], pair_at[right]
+    left_g = g.node_start[left + 1] - g.node_start[left]
+    right_g = g.node_start[right + 1] - g.node_start[right]
+    first_p, first_g = p.element_start[v], g.element_start[v]
+    for i in range(p.element_start[v + 1] - first_p):
+        left_row = left_at + p.left[first_p + i] * left_g
+        right_row = right_at + p.right[first_p + i] * right_g
+        for m in range(g0, g1):
+            for b in range(g.edge_start[m], g.edge_start[m + 1]):
+                j = first_g + g.target[b]
+                if pair_state[left_row + g.left[j]] and pair_state[right_row + g.right[j]]:
+                    half_state[half_at[v] + i * n_g + m - g0] = 1
+                    break
+    for n in range(p0, p1):
+        row = pair_at[v] + (n - p0) * n_g
+        for a in range(p.edge_start[n], p.edge_start[n + 1]):
+            half_row = half_at[v] + p.target[a] * n_g
+            for m in range(n_g):
+                pair_state[row + m] |= half_state[half_row + m]
+
+
+@kernel
+def _ask(
+    p: Layers,
+    g: Layers,
+    v: int,
+    pair_at: Array,
+    half_at: Array,
+    pair_state: Array,
+    half_state: Array,
+) -> None:
+    """Pass the demand for pairs of layer v on to its halves and to the layers below."""
+    p0 = p.node_start[v]
+    g0 = g.node_start[v]
+    n_g = g.node_start[v + 1] - g0
+    for n in range(p0, p.node_start[v + 1]):
+        row = pair_at[v] + (n - p0) * n_g
+        for a in range(p.edge_start[n], p.edge_start[n + 1]):
+            half_row = half_at[v] + p.target[a] * n_g
+            for m in range(n_g):
+                if pair_state[row + m] == 2 and half_state[half_row + m] == 1:
+                    half_state[half_row + m] = 2
+    left, right = p.tree_left[v], p.tree_right[v]
+    left_g = g.node_start[left + 1] - g.node_start[left]
+    right_g = g.node_start[right + 1] - g.node_start[right]
+    first_p, first_g = p.element_start[v], g.element_start[v]
+    for i in range(p.element_start[v + 1] - first_p):
+        left_row = pair_at[left] + p.left[first_p + i] * left_g
+        right_row = pair_at[right] + p.right[first_p + i] * right_g
+        for m in range(n_g):
+            if half_state[half_at[v] + i * n_g + m] == 2:
+                for b in range(g.edge_start[g0 + m], g.edge_start[g0 + m + 1]):
+                    j = first_g + g.target[b]
+                    x, y = left_row + g.left[j], right_row + g.right[j]
+                    if pair_state[x] and pair_state[y]:
+                        pair_state[x] = 2
+                        pair_state[y] = 2
+
+
+@kernel
+def _write(
+    p: Layers,
+    g: Layers,
+    pair_at: Array,
+    half_at: Array,
+    pair_state: Array,
+    half_state: Array,
+) -> tuple[Array, ...]:
+    """Number what is asked for, then list it: one pass to count, one to fill."""
+    n_layers = len(p.variable)
+    pair_number = np.full(len(pair_state), -1, np.int32)
+    half_number = np.full(len(half_state), -1, np.int32)
+    pair_start = np.zeros(n_layers + 1, np.int64)
+    half_start = np.zeros(n_layers + 1, np.int64)
+    for v in range(n_layers):
+        count = 0
+        for k in range(pair_at[v], pair_at[v + 1]):
+            if pair_state[k] == 2:
+                pair_number[k] = count
+                count += 1
+        pair_start[v + 1] = pair_start[v] + count
+        count = 0
+        for k in range(half_at[v], half_at[v + 1]):
+            if half_state[k] == 2:
+                half_number[k] = count
+                count += 1
+        half_start[v + 1] = half_start[v] + count
+    n_pairs, n_halves = pair_start[n_layers], half_start[n_layers]
+    pair_p = np.zeros(n_pairs, np.int32)
+    pair_g = np.zeros(n_pairs, np.int32)
+    mix_start = np.zeros(n_pairs + 1, np.int64)
+    join_start = np.zeros(n_halves + 1, np.int64)
+    mix_half = np.zeros(0, np.int32)
+    mix_edge = np.zeros(0, np.int32)
+    join_left = np.zeros(0, np.int32)
+    join_right = np.zeros(0, np.int32)
+    join_edge = np.zeros(0, np.int32)
+    for filling in range(2):
+        n_mixes, n_joins, pair, half = 0, 0, 0, 0
+        for v in range(n_layers):
+            p0, g0 = p.node_start[v], g.node_start[v]
+            n_g = g.node_start[v + 1] - g0
+            for n in range(p.node_start[v + 1] - p0):
+                for m in range(n_g):
+                    if pair_number[pair_at[v] + n * n_g + m] < 0:
+                        continue
+                    pair_p[pair] = n
+                    pair_g[pair] = m
+                    if p.variable[v] < 0:
+                        for a in range(p.edge_start[p0 + n], p.edge_start[p0 + n + 1]):
+                            h = half_number[half_at[v] + p.target[a] * n_g + m]
+                            if h >= 0:
+                                if filling:
+                                    mix_half[n_mixes] = h
+                                    mix_edge[n_mixes] = a
+                                n_mixes += 1
+                    pair += 1
+                    mix_start[pair] = n_mixes
+            if p.variable[v] >= 0:
+                continue
+            left, right = p.tree_left[v], p.tree_right[v]
+            left_g = g.node_start[left + 1] - g.node_start[left]
+            right_g = g.node_start[right + 1] - g.node_start[right]
+            first_p, first_g = p.element_start[v], g.element_start[v]
+            for i in range(p.element_start[v + 1] - first_p):
+                left_row = pair_at[left] + p.left[first_p + i] * left_g
+                right_row = pair_at[right] + p.right[first_p + i] * right_g
+                for m in range(n_g):
+                    if half_number[half_at[v] + i * n_g + m] < 0:
+                        continue
+                    for b in range(g.edge_start[g0 + m], g.edge_start[g0 + m + 1]):
+                        j = first_g + g.target[b]
+                        x = pair_number[left_row + g.left[j]]
+                        y = pair_number[right_row + g.right[j]]
+                        if x >= 0 and y >= 0:
+                            if filling:
+                                join_left[n_joins] = x
+                                join_right[n_joins] = y
+                                join_edge[n_joins] = b
+                            n_joins += 1
+                    half += 1
+                    join_start[half] = n_joins
+        if not filling:
+            mix_half = np.zeros(n_mixes, np.int32)
+            mix_edge = np.zeros(n_mixes, np.int32)
+            join_left = np.zeros(n_joins, np.int32)
+            join_right = np.zeros(n_joins, np.int32)
+            join_edge = np.zeros(n_joins, np.int32)
+    return (
+        pair_start,
+        half_start,
+        pair_p,
+        pair_g,
+        mix_start,
+        mix_half,
+        mix_edge,
+        join_start,
+        join_left,
+        join_right,
+        join_edge,
+    )

@@ -1,0 +1,35 @@
+"""What happens to rows whose evidence has probability zero: one rule for all queries."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from expecta.arrays import Bools
+from expecta.errors import ImpossibleEvidenceError, ImpossibleEvidenceWarning
+
+__all__ = ["check_possible"]
+
+
+def check_possible(impossible: Bools, on_impossible: str) -> Bools:
+    """Warn once about impossible rows, or raise; returns which rows they are.
+
+    ``on_impossible`` is ``"nan"`` (the caller puts NaN there) or ``"raise"``.
+    """
+    if on_impossible not in ("nan", "raise"):
+        raise ValueError(f'on_impossible is "nan" or "raise", not {on_impossible!r}')
+    count = int(np.count_nonzero(impossible))
+    if count:
+        rows = "row has" if count == 1 else "rows have"
+        message = (
+            f"{count} of {len(impossible)} {rows} probability zero under p, "
+            f"the first is row {int(np.argmax(impossible))}"
+        )
+        if on_impossible == "raise":
+            raise ImpossibleEvidenceError(message)
+        # Three frames up: this function, the query, the method the user called.
+        warnings.warn(
+            f"{message}; the answer there is NaN", ImpossibleEvidenceWarning, stacklevel=4
+        )
+    return impossible

@@ -1,0 +1,202 @@
+"""Moments, ranges and exponentials of a pair: one run of the engine each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from expecta.arrays import Bools, Complexes, Floats
+from expecta.evidence import Evidence, Rows, as_evidence
+from expecta.pair.algebras import Expectation, Extremes, Moments, Spectrum, constants
+from expecta.pair.engine import Root, run
+from expecta.pair.plan import Plan
+from expecta.queries.impossible import check_possible
+
+if TYPE_CHECKING:
+    from expecta.pair.pair import Pair
+
+__all__ = [
+    "central",
+    "expectation",
+    "expectation_of",
+    "exponential",
+    "exponential_of",
+    "extremes",
+    "extremes_of",
+    "mean_and_central",
+    "moved",
+    "raw",
+    "support",
+]
+
+OFF_SUPPORT = 1e-12  # less probability than this off g's support is rounding
+CHANNELS = 16  # complex numbers that a pair holds at once
+
+
+def expectation_of(plan: Plan, evidence: Evidence) -> tuple[Floats, Bools]:
+    """E[g] without the bias, and which rows are impossible.  # (rows, outputs)."""
+    algebra = Expectation(plan.phi.shape[1])
+    root = run(plan, algebra, constants(algebra, plan.phi), evidence)
+    out = np.zeros((len(evidence), algebra.outputs))
+    if len(root.state):
+        out[:] = _divide(root.state[1:], root.q).T
+    return out, root.q <= 0
+
+
+def expectation(pair: Pair, X: Rows, on_impossible: str) -> Floats:
+    """E[bias + g].  # (rows, outputs)."""
+    out, impossible = expectation_of(pair.plan, as_evidence(X, pair.p.cardinalities))
+    out += pair.g.bias
+    out[check_possible(impossible, on_impossible)] = np.nan
+    return out
+
+
+def raw(pair: Pair, X: Rows, order: int, on_impossible: str) -> Floats:
+    """M_0 .. M_order of bias + g, from the moments about the mean.  # (rows, outputs, order+1)."""
+    about_mean, impossible = mean_and_central(pair, as_evidence(X, pair.p.cardinalities), order)
+    if order == 0:
+        moments = about_mean
+    else:
+        mean = about_mean[:, :, 1].copy()
+        about_mean[:, :, 1] = 0.0
+        moments = moved(about_mean, mean)
+    moments[check_possible(impossible, on_impossible)] = np.nan
+    return moments
+
+
+def moved(moments: Floats, by: Floats) -> Floats:
+    """Moments of Y + by from those of Y: Σ_j binom(k, j) M_j by^(k-j)."""
+    out = np.zeros_like(moments)
+    for k in range(moments.shape[2]):
+        factor = np.ones(moments.shape[:2])  # binom(k, j) by^(k-j), from j = k downwards
+        for j in range(k, -1, -1):
+            out[:, :, k] += factor * moments[:, :, j]
+            factor = factor * by * j / (k - j + 1)
+    return out
+
+
+def support(pair: Pair, X: Rows, on_impossible: str) -> Floats:
+    """Probability of g's formula.  # (rows,)."""
+    evidence = as_evidence(X, pair.p.cardinalities)
+    root = _numbers(pair.plan, evidence)
+    out = _support(pair, root)
+    out[check_possible(root.q <= 0, on_impossible)] = np.nan
+    return out
+
+
+def central(pair: Pair, X: Rows, order: int, on_impossible: str) -> Floats:
+    """C_0 .. C_order of g about its mean.  # (rows, outputs, order + 1)."""
+    moments, impossible = mean_and_central(pair, as_evidence(X, pair.p.cardinalities), order)
+    if order >= 1:
+        moments[:, :, 1] = 0.0
+    moments[check_possible(impossible, on_impossible)] = np.nan
+    return moments
+
+
+def mean_and_central(pair: Pair, evidence: Evidence, order: int) -> tuple[Floats, Bools]:
+    """1, the mean, C_2 .. C_order, and which rows are impossible.  # (rows, outputs, order+1)."""
+    outputs = pair.g.n_outputs
+    algebra = Moments(max(order, 2), outputs)
+    root = run(pair.plan, algebra, constants(algebra, pair.plan.phi), evidence)
+    out = np.zeros((len(evidence), outputs, algebra.order + 1))
+    out[:, :, 0] = 1.0
+    if len(root.state):
+        out[:, :, 1:] = root.state[1:].reshape(outputs, algebra.order, -1).transpose(2, 0, 1)
+    off = 1.0 - _support(pair, root)
+    if np.any(off > 0):
+        out = _merge_zero(out, off)
+    out[:, :, 1] += pair.g.bias
+    out[:, :, 2:] *= np.cumprod(np.arange(2, algebra.order + 1), dtype=np.float64)
+    return out[:, :, : order + 1], root.q <= 0
+
+
+def _merge_zero(moments: Floats, off: Floats) -> Floats:
+    """Mix in a point mass at zero; moments are 1, mean, C_k / k!."""
+    mean, share, rest = moments[:, :, 1], off[:, None], 1.0 - off[:, None]
+    out = moments.copy()
+    out[:, :, 1] = rest * mean
+    ahead, back = mean - out[:, :, 1], -out[:, :, 1]
+    for k in range(2, moments.shape[2]):
+        a, b = np.ones_like(mean), np.ones_like(mean)
+        for j in range(1, k + 1):
+            a = a * ahead / (k - j + 1) + (moments[:, :, j] if j >= 2 else 0.0)
+            b = b * back / (k - j + 1)
+        out[:, :, k] = rest * a + share * b
+    return out
+
+
+def extremes(pair: Pair, X: Rows, on_impossible: str) -> tuple[Floats, Floats]:
+    """Least and greatest possible bias + g.  # (rows, outputs) each."""
+    evidence = as_evidence(X, pair.p.cardinalities)
+    low, high, impossible = extremes_of(pair, evidence)
+    gone = check_possible(impossible, on_impossible)
+    low[gone] = high[gone] = np.nan
+    return low, high
+
+
+def extremes_of(pair: Pair, evidence: Evidence) -> tuple[Floats, Floats, Bools]:
+    """Least and greatest, and which rows are impossible."""
+    outputs = pair.g.n_outputs
+    algebra = Extremes(outputs)
+    root = run(pair.plan, algebra, constants(algebra, pair.plan.phi), evidence)
+    bounds = np.full((outputs, 2, len(evidence)), np.inf)
+    bounds[:, 1] = -np.inf
+    if len(root.state):
+        bounds = root.state.reshape(outputs, 2, -1).copy()
+    if not pair.g.covers_everything:
+        off = _support(pair, _numbers(pair.plan, evidence)) < 1.0
+        bounds[:, 0, off] = np.minimum(bounds[:, 0, off], 0.0)
+        bounds[:, 1, off] = np.maximum(bounds[:, 1, off], 0.0)
+    bounds += pair.g.bias[:, None, None]
+    return bounds[:, 0].T.copy(), bounds[:, 1].T.copy(), root.q <= 0
+
+
+def exponential(pair: Pair, X: Rows, z: Complexes, on_impossible: str) -> Complexes:
+    """E[exp(z (bias + g))] for complex z.  # (rows, outputs, z)."""
+    evidence = as_evidence(X, pair.p.cardinalities)
+    out, impossible = exponential_of(pair, evidence, z)
+    out[check_possible(impossible, on_impossible)] = np.nan
+    return out
+
+
+def exponential_of(pair: Pair, evidence: Evidence, z: Complexes) -> tuple[Complexes, Bools]:
+    """E[exp(z (bias + g))], and which rows are impossible."""
+    outputs = pair.g.n_outputs
+    out = np.zeros((len(evidence), outputs, len(z)), np.complex128)
+    off: Any = 0.0
+    impossible = np.zeros(len(evidence), np.bool_)
+    if not pair.g.covers_everything:
+        off = (1.0 - _support(pair, _numbers(pair.plan, evidence)))[:, None, None]
+    step = max(1, CHANNELS // outputs)
+    for first in range(0, max(1, len(z)), step):
+        part = z[first : first + step]
+        algebra = Spectrum(outputs * len(part))
+        root = run(pair.plan, algebra, constants(algebra, pair.plan.phi, part), evidence)
+        impossible = root.q <= 0
+        if len(root.state):
+            parts = _divide(root.state, root.q).reshape(outputs, len(part), 2, -1)
+            values = parts[:, :, 0] + 1j * parts[:, :, 1]
+            out[:, :, first : first + step] = values.transpose(2, 0, 1)
+    return (out + off) * np.exp(pair.g.bias[:, None] * z), impossible
+
+
+def _numbers(plan: Plan, evidence: Evidence) -> Root:
+    """Run the plain recursion: probabilities of pairs, nothing of g's values."""
+    algebra = Expectation(0)
+    return run(plan, algebra, constants(algebra, plan.phi), evidence)
+
+
+def _support(pair: Pair, root: Root) -> Floats:
+    """Probability of g's formula from a state that begins with it."""
+    if pair.g.covers_everything:
+        return np.ones_like(root.q)
+    if not len(root.state):
+        return np.zeros_like(root.q)
+    share = np.minimum(_divide(root.state[0], root.q), 1.0)
+    return np.where(share > 1.0 - OFF_SUPPORT, 1.0, share)
+
+
+def _divide(state: Floats, q: Floats) -> Floats:
+    """Condition on the evidence; zero where it is impossible (callers put NaN there)."""
+    return np.divide(state, q, out=np.zeros_like(state), where=q > 0)

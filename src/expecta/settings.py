@@ -1,0 +1,103 @@
+"""How calls run: threads and progress bars, for a stretch of code."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+__all__ = ["Progress", "Settings", "current", "using"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Number of threads (``None``: one per core at hand) and whether to show progress."""
+
+    threads: int | None = None
+    progress: bool = False
+
+    def n_threads(self) -> int:
+        """Resolve the number of threads."""
+        if self.threads is not None:
+            return self.threads
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+
+
+_settings: ContextVar[Settings] = ContextVar("expecta_settings", default=Settings())  # noqa: B039
+
+
+def current() -> Settings:
+    """Return the settings in force."""
+    return _settings.get()
+
+
+@contextmanager
+def using(*, threads: int | None = None, progress: bool | None = None) -> Iterator[Settings]:
+    """Change the settings for the calls inside a ``with`` block.
+
+    Answers do not depend on either setting.
+
+    >>> with using(threads=1) as settings:
+    ...     settings.n_threads()
+    1
+    """
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads must be at least 1, not {threads}")
+    old = current()
+    new = replace(
+        old,
+        threads=old.threads if threads is None else threads,
+        progress=old.progress if progress is None else progress,
+    )
+    token = _settings.set(new)
+    try:
+        yield new
+    finally:
+        _settings.reset(token)
+
+
+class Progress:
+    """A progress bar that appears once a call has taken a second, if it was asked for."""
+
+    def __init__(self, label: str, total: int) -> None:
+        self._label, self._total = label, total
+        self._shown = current().progress
+        self._started = time.monotonic()
+        self._done = 0
+        self._bar: Bar | None = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def advance(self, amount: int = 1) -> None:
+        """Count some of the total as done."""
+        self._done += amount
+        if not self._shown:
+            return
+        if self._bar is None and time.monotonic() - self._started > 1.0:
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(transient=True)
+            self._task = self._bar.add_task(self._label, total=self._total)
+            self._bar.start()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._done)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

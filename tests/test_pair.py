@@ -1,0 +1,143 @@
+"""The pair against enumeration: hundreds of random circuits, every kind of evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import circuit_pairs, evidences
+from truth import Truth, draw
+
+from expecta import (
+    Evidence,
+    Pair,
+    ProbabilisticCircuit,
+    RegressionCircuit,
+    Vtree,
+    leaf,
+    linear,
+    literal,
+    node,
+    random_probabilistic,
+    random_regression,
+    using,
+)
+from expecta.errors import (
+    DomainError,
+    ImpossibleEvidenceError,
+    ImpossibleEvidenceWarning,
+    PropertyError,
+    VtreeMismatchError,
+)
+
+many = settings(max_examples=250, deadline=None)
+some = settings(max_examples=60, deadline=None)
+
+
+def close(found, true, size, tolerance=1e-10):
+    """Relative to the size of what was summed: E|g|^k, not E[g^k], which may cancel."""
+    assert np.all(np.abs(found - true) <= tolerance * size + 1e-300)
+
+
+def outputs_last(pair, values):
+    return values if pair.g.n_outputs > 1 else values[:, None]
+
+
+@st.composite
+def cases(draw, most=6, outputs=None):
+    p, g = draw(circuit_pairs(most, outputs))
+    return p, g, draw(evidences(p))
+
+
+@given(cases())
+@many
+def test_moments(case):
+    p, g, evidence = case
+    truth = Truth(p, g)
+    posterior = truth.posterior(evidence)
+    pair = Pair(p, g)
+    order = 6
+    found = outputs_last(pair, pair.moments(evidence, order))
+    for k in range(order + 1):
+        size = posterior @ np.abs(np.abs(truth.g - g.bias) + np.abs(g.bias)) ** k
+        close(found[:, :, k], posterior @ truth.g**k, size)
+    expectation = outputs_last(pair, pair.expectation(evidence))
+    close(expectation, posterior @ truth.g, posterior @ np.abs(truth.g - g.bias) + abs(g.bias))
+
+
+@given(cases())
+@many
+def test_central_moments(case):
+    p, g, evidence = case
+    truth = Truth(p, g)
+    posterior = truth.posterior(evidence)
+    mean = posterior @ truth.g
+    pair = Pair(p, g)
+    found = outputs_last(pair, pair.moments(evidence, 6, central=True))
+    for k in range(7):
+        deviation = truth.g[None] - mean[:, None]  # (rows, complete rows, outputs)
+        true = np.einsum("rc,rco->ro", posterior, deviation**k)
+        size = np.einsum("rc,rco->ro", posterior, np.abs(deviation) ** k)
+        rounding = (1e-14 * (np.abs(truth.g).max() + np.abs(g.bias).max())) ** k
+        close(found[:, :, k], true, size + rounding / 1e-10)
+    variance = outputs_last(pair, pair.variance(evidence))
+    close(variance, found[:, :, 2], np.abs(variance))
+    assert np.all(variance >= 0)
+
+
+@given(cases())
+@many
+def test_probabilities_and_range(case):
+    p, g, evidence = case
+    truth = Truth(p, g)
+    weights, posterior = truth.weights(evidence), truth.posterior(evidence)
+    pair = Pair(p, g)
+    assert pair.log_evidence(evidence) == pytest.approx(np.log(weights.sum(axis=1)), rel=1e-10, abs=1e-10)
+    close(pair.support_probability(evidence), posterior @ truth.holds, 1.0)
+    low, high = (outputs_last(pair, bound) for bound in pair.range(evidence))
+    possible = weights > 0
+    for r in range(len(evidence)):
+        scale = np.abs(truth.g).max() + np.abs(g.bias).max()
+        assert low[r] == pytest.approx(truth.g[possible[r]].min(axis=0), abs=1e-12 * scale)
+        assert high[r] == pytest.approx(truth.g[possible[r]].max(axis=0), abs=1e-12 * scale)
+
+
+@given(cases(), st.lists(st.floats(-30, 30), min_size=1, max_size=20))
+@some
+def test_characteristic_function(case, frequencies):
+    p, g, evidence = case
+    truth = Truth(p, g)
+    t = np.array(frequencies) / max(1.0, np.abs(truth.g).max())
+    true = np.einsum("rc,cot->rot", truth.posterior(evidence), np.exp(1j * truth.g[:, :, None] * t))
+    pair = Pair(p, g)
+    close(outputs_last(pair, pair.characteristic(evidence, t)), true, 1.0)
+    close(outputs_last(pair, pair.characteristic(evidence, t[0])), true[:, :, 0], 1.0)
+
+
+@given(cases())
+@some
+def test_prediction_of_complete_rows(case):
+    p, g, _ = case
+    truth = Truth(p, g)
+    found = g(truth.rows)
+    scale = np.abs(truth.g - g.bias).max() + np.abs(g.bias).max()
+    assert np.allclose(found if g.n_outputs > 1 else found[:, None], truth.g, rtol=0, atol=1e-12 * scale)
+
+
+@given(st.integers(0, 2**31), st.integers(1, 700), st.integers(1, 3))
+@settings(max_examples=25, deadline=None)
+def test_same_answer_for_any_batch_and_threads(seed, rows, threads):
+    rng = np.random.default_rng(seed)
+    vtree = Vtree.random(12, seed=seed)
+    p = random_probabilistic(vtree, units=4, deterministic=seed % 2 == 0, seed=rng)
+    g = random_regression(vtree, units=4, outputs=1 + seed % 2, seed=rng)
+    pair = Pair(p, g)
+    X = np.where(rng.random((rows, 12)) < 0.5, -1, draw(p, rows, rng))
+    with using(threads=threads):
+        together = pair.moments(X, 3)
+    with using(threads=1):
+        alone = np.concatenate([pair.moments(X[i : i + 1], 3) for i in range(0, rows, 37)])
+        cut = np.concatenate([pair.moments(part, 3) for part in np.array_split(X, min(rows, 5))])
+    assert np.array_equal(together, cut)
+    assert np.array_equal(together[::37], alone)
