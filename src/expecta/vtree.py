@@ -280,7 +280,7 @@ def _check(left: npt.NDArray[Any], right: npt.NDArray[Any], variable: npt.NDArra
     stack: list[int] = []
     for v in range(n):
         if variable[v] < 0:
-            if stack[-2:] != [left[v], right[v]]:
+            if variable[v] != -1 or stack[-2:] != [left[v], right[v]]:
                 raise StructureError(f"vtree node {v} does not follow its two children")
             stack[-2:] = [v]
         elif left[v] != -1 or right[v] != -1:

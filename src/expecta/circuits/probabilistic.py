@@ -98,7 +98,7 @@ class ProbabilisticCircuit:
         """Draw the gates and their probabilities."""
         from expecta.circuits.drawing import draw_circuit
 
-        return draw_circuit(self.structure, np.exp(self.log_weight)[:, None], names)
+        return draw_circuit(self.structure, np.exp(self.log_weight)[:, None], names, silent=1.0)
 
     # -- what it is -------------------------------------------------------------------
 

@@ -272,5 +272,6 @@ def _starts(layer: Ints, n_layers: int) -> Ints:
 
 
 def _check_starts(start: Ints, n: int, total: int, name: str) -> None:
-    if len(start) != n + 1 or start[0] != 0 or start[-1] != total or np.any(np.diff(start) < 0):
+    # compared, not subtracted: differences of hostile numbers wrap around
+    if len(start) != n + 1 or start[0] != 0 or start[-1] != total or np.any(start[1:] < start[:-1]):
         raise StructureError(f"{name} must rise from 0 to {total} in {n} steps")
