@@ -51,6 +51,7 @@ class Pairing(NamedTuple):
     mix_start: Array  # (pairs + 1,)
     mix_half: Array  # (mixes,) half within its layer
     mix_edge: Array  # (mixes,) edge of p
+    direct: Array  # (halves,) whether the half is all of one pair, and of that pair only
     join_start: Array  # (halves + 1,)
     join_left: Array  # (joins,) pair within the left layer
     join_right: Array  # (joins,) pair within the right layer
@@ -92,7 +93,7 @@ def no_pairs(p: Structure) -> Pairing:
     none = np.zeros(0, np.int32)
     starts = np.zeros(len(p.vtree) + 1, np.int64)
     one = np.zeros(1, np.int64)
-    return Pairing(starts, starts, none, none, one, none, none, one, none, none, none)
+    return Pairing(starts, starts, none, none, one, none, none, none, one, none, none, none)
 
 
 @kernel
@@ -296,8 +297,22 @@ def _write(
         mix_start,
         mix_half,
         mix_edge,
+        _direct(pair_start, half_start, mix_start, mix_half),
         join_start,
         join_left,
         join_right,
         join_edge,
     )
+
+
+@kernel
+def _direct(pair_start: Array, half_start: Array, mix_start: Array, mix_half: Array) -> Array:
+    """Find the halves that need no place of their own."""
+    uses = np.zeros(half_start[-1], np.int32)
+    for v in range(len(pair_start) - 1):
+        for k in range(pair_start[v], pair_start[v + 1]):
+            for j in range(mix_start[k], mix_start[k + 1]):
+                # a pair with several edges counts twice, so that its halves are never direct
+                several = 1 if mix_start[k + 1] - mix_start[k] == 1 else 2
+                uses[half_start[v] + mix_half[j]] += several
+    return (uses == 1).astype(np.uint8)

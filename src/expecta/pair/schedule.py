@@ -13,8 +13,8 @@ from expecta.pair.walk import STEP_FIELDS
 
 __all__ = ["Schedule", "Sizes", "schedule"]
 
-CACHE = 384 * 1024  # bytes that a block of rows should need at a typical layer
-MOST_LANES = 128
+CACHE = 1024 * 1024  # bytes that a block of rows should need at a typical layer
+MOST_LANES = 64
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,15 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.arrays import Floats
-from expecta.pair.algebras.operations import clear, join, mix, mix_scaled, unit, width
+from expecta.pair.algebras.operations import (
+    clear,
+    join,
+    mix,
+    mix_scaled,
+    scale,
+    unit,
+    width,
+)
 from expecta.pair.compiled import U, kernel
 from expecta.pair.pairing import Layers, Pairing
 
@@ -242,34 +250,47 @@ def _inner(
     )
     size = width(algebra) * lanes
     left_states, right_states = left + 2 * left_nodes * lanes, right + 2 * right_nodes * lanes
+    # Arrays are taken out of their tuples once: each access counts references.
+    direct, join_start, join_edge = pairs.direct, pairs.join_start, pairs.join_edge
+    join_left, join_right = pairs.join_left, pairs.join_right
+    mix_start, mix_half, mix_edge = pairs.mix_start, pairs.mix_half, pairs.mix_edge
+    mantissa = weights.mantissa
     first_half, last_half = pairs.half_start[v], pairs.half_start[v + 1]
     for h in range(first_half, last_half):
-        to = halves + (h - first_half) * size
-        clear(algebra, z, to, lanes)
-        for j in range(pairs.join_start[h], pairs.join_start[h + 1]):
-            x = left_states + pairs.join_left[j] * size
-            y = right_states + pairs.join_right[j] * size
-            join(algebra, c, pairs.join_edge[j], z, to, x, y, small, lanes)
+        if scaled or not direct[h]:
+            to = halves + (h - first_half) * size
+            for j in range(join_start[h], join_start[h + 1]):
+                x, y = left_states + join_left[j] * size, right_states + join_right[j] * size
+                fresh = j == join_start[h]
+                join(algebra, c, join_edge[j], z, to, x, y, small, fresh, lanes)
     first_pair, last_pair = pairs.pair_start[v], pairs.pair_start[v + 1]
     for k in range(first_pair, last_pair):
         to = out + 2 * nodes * lanes + (k - first_pair) * size
-        a, b = pairs.mix_start[k], pairs.mix_start[k + 1]
+        a, b = mix_start[k], mix_start[k + 1]
         if not scaled:
-            mix(
-                algebra, z, to, halves, pairs.mix_half, pairs.mix_edge, weights.mantissa, a, b, lanes
-            )
+            h = first_half + mix_half[a]
+            if direct[h]:
+                for j in range(join_start[h], join_start[h + 1]):
+                    x, y = left_states + join_left[j] * size, right_states + join_right[j] * size
+                    fresh = j == join_start[h]
+                    join(algebra, c, join_edge[j], z, to, x, y, small, fresh, lanes)
+                theta = mantissa[mix_edge[a]]
+                if theta != 1.0:
+                    scale(algebra, z, to, theta, lanes)
+            else:
+                mix(algebra, z, to, halves, mix_half, mix_edge, mantissa, a, b, lanes)
             continue
         clear(algebra, z, to, lanes)
         exponent = out + (nodes + pairs.pair_p[k]) * lanes
         for j in range(a, b):
             # exponents of elements were left behind the elements' values
             count = p.element_start[v + 1] - p.element_start[v]
-            edge = pairs.mix_edge[j]
+            edge = mix_edge[j]
             behind = elements + (count + p.target[edge]) * lanes
             for i in range(lanes):
                 shift = z[behind + i] + weights.exponent[edge] - z[exponent + i]
-                z[small + i] = weights.mantissa[edge] * _power(shift)
-            mix_scaled(algebra, z, to, halves + pairs.mix_half[j] * size, small, lanes)
+                z[small + i] = mantissa[edge] * _power(shift)
+            mix_scaled(algebra, z, to, halves + mix_half[j] * size, small, lanes)
     return scaled
 
 
@@ -309,8 +330,10 @@ def probabilities(
     right_nodes = p.node_start[p.tree_right[v] + 1] - p.node_start[p.tree_right[v]]
     e0, e1 = p.element_start[v], p.element_start[v + 1]
     count = e1 - e0
+    p_left, p_right, edge_start, target = p.left, p.right, p.edge_start, p.target
+    mantissa = weights.mantissa
     for e in range(count):
-        x, y = U(left + p.left[e0 + e] * lanes), U(right + p.right[e0 + e] * lanes)
+        x, y = U(left + p_left[e0 + e] * lanes), U(right + p_right[e0 + e] * lanes)
         to = U(elements + e * lanes)
         for i in range(U(lanes)):
             z[to + i] = z[x + i] * z[y + i]
@@ -322,8 +345,8 @@ def probabilities(
             for i in range(U(lanes)):
                 z[to + i] = 0.0
                 z[exponent + i] = 0.0
-            for a in range(p.edge_start[first + n], p.edge_start[first + n + 1]):
-                x, w = U(elements + p.target[a] * lanes), weights.mantissa[a]
+            for a in range(edge_start[first + n], edge_start[first + n + 1]):
+                x, w = U(elements + target[a] * lanes), mantissa[a]
                 if largest:
                     for i in range(U(lanes)):
                         z[to + i] = max(z[to + i], w * z[x + i])

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from expecta.arrays import Floats
-from expecta.pair.algebras.linear import mix, mix_scaled
+from expecta.pair.algebras.linear import mix, mix_scaled, scale
 from expecta.pair.compiled import U
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "join",
     "mix",
     "mix_scaled",
+    "scale",
     "scratch",
     "unit",
     "width",
@@ -64,18 +65,28 @@ def join(
     x: int,
     y: int,
     tmp: int,
+    fresh: bool,
     lanes: int,
 ) -> None:
-    """Add (1 + s φ_e) · z[x] · z[y] to z[out] (Propositions 1 and 2)."""
+    """Add (1 + s φ_e) · z[x] · z[y] to z[out], or set it (Propositions 1 and 2)."""
     o0, x0, y0 = U(out), U(x), U(y)
+    if fresh:  # two loops and not a test inside one, which would not be vectorised
+        for i in range(U(lanes)):
+            z[o0 + i] = z[x0 + i] * z[y0 + i]
+    else:
+        for i in range(U(lanes)):
+            z[o0 + i] += z[x0 + i] * z[y0 + i]
     for k in range(1, 1 + algebra.outputs):
         phi = c[e, k - 1]
         o, a, b = U(out + k * lanes), U(x + k * lanes), U(y + k * lanes)
-        for i in range(U(lanes)):
-            both = z[x0 + i] * z[y0 + i]
-            z[o + i] += phi * both + (z[x0 + i] * z[b + i] + z[a + i] * z[y0 + i])
-    for i in range(U(lanes)):
-        z[o0 + i] += z[x0 + i] * z[y0 + i]
+        if fresh:
+            for i in range(U(lanes)):
+                u, v = z[x0 + i], z[y0 + i]
+                z[o + i] = phi * (u * v) + (u * z[b + i] + z[a + i] * v)
+        else:
+            for i in range(U(lanes)):
+                u, v = z[x0 + i], z[y0 + i]
+                z[o + i] += phi * (u * v) + (u * z[b + i] + z[a + i] * v)
 
 
 def unit(algebra: Expectation, c: Floats, e: int, z: Floats, out: int, w: int, lanes: int) -> None:

@@ -8,8 +8,20 @@ import numpy as np
 
 from expecta.arrays import Floats, Ints
 from expecta.pair.algebras.operations import mix_scaled as widen
+from expecta.pair.compiled import U
 
-__all__ = ["Extremes", "clear", "constants", "join", "mix", "mix_scaled", "scratch", "unit", "width"]
+__all__ = [
+    "Extremes",
+    "clear",
+    "constants",
+    "join",
+    "mix",
+    "mix_scaled",
+    "scale",
+    "scratch",
+    "unit",
+    "width",
+]
 
 
 class Extremes(NamedTuple):
@@ -42,16 +54,28 @@ def clear(algebra: Extremes, z: Floats, out: int, lanes: int) -> None:
 
 
 def join(
-    algebra: Extremes, c: Floats, e: int, z: Floats, out: int, x: int, y: int, tmp: int, lanes: int
+    algebra: Extremes,
+    c: Floats,
+    e: int,
+    z: Floats,
+    out: int,
+    x: int,
+    y: int,
+    tmp: int,
+    fresh: bool,
+    lanes: int,
 ) -> None:
-    """Widen z[out] by z[x] + z[y] + φ_e."""
+    """Widen z[out] by z[x] + z[y] + φ_e, or set it."""
     for k in range(algebra.outputs):
         phi = c[e, k]
-        low = 2 * k * lanes
-        high = low + lanes
-        for i in range(lanes):
-            z[out + low + i] = min(z[out + low + i], z[x + low + i] + z[y + low + i] + phi)
-            z[out + high + i] = max(z[out + high + i], z[x + high + i] + z[y + high + i] + phi)
+        o, a, b = U(out + 2 * k * lanes), U(x + 2 * k * lanes), U(y + 2 * k * lanes)
+        for i in range(U(lanes)):
+            least = z[a + i] + z[b + i] + phi
+            z[o + i] = least if fresh else min(z[o + i], least)
+        o, a, b = o + U(lanes), a + U(lanes), b + U(lanes)
+        for i in range(U(lanes)):
+            greatest = z[a + i] + z[b + i] + phi
+            z[o + i] = greatest if fresh else max(z[o + i], greatest)
 
 
 def mix(
@@ -68,20 +92,26 @@ def mix(
 ) -> None:
     """Set z[out] to the widest range among the halves; θ > 0 plays no part."""
     size = 2 * algebra.outputs * lanes
-    for i in range(size):
-        z[out + i] = z[base + half[first] * size + i]
-    for a in range(first + 1, last):
-        widen(algebra, z, out, base + half[a] * size, 0, lanes)
+    o, a = U(out), U(base + half[first] * size)
+    for i in range(U(size)):
+        z[o + i] = z[a + i]
+    for k in range(first + 1, last):
+        widen(algebra, z, out, base + half[k] * size, 0, lanes)
 
 
 def mix_scaled(algebra: Extremes, z: Floats, out: int, x: int, w: int, lanes: int) -> None:
     """Widen z[out] by z[x]."""
     for k in range(algebra.outputs):
-        low = 2 * k * lanes
-        high = low + lanes
-        for i in range(lanes):
-            z[out + low + i] = min(z[out + low + i], z[x + low + i])
-            z[out + high + i] = max(z[out + high + i], z[x + high + i])
+        o, a = U(out + 2 * k * lanes), U(x + 2 * k * lanes)
+        for i in range(U(lanes)):
+            z[o + i] = min(z[o + i], z[a + i])
+        o, a = o + U(lanes), a + U(lanes)
+        for i in range(U(lanes)):
+            z[o + i] = max(z[o + i], z[a + i])
+
+
+def scale(algebra: Extremes, z: Floats, out: int, theta: float, lanes: int) -> None:
+    """Leave z[out] as it is: what is possible does not depend on θ > 0."""
 
 
 def unit(algebra: Extremes, c: Floats, e: int, z: Floats, out: int, w: int, lanes: int) -> None:

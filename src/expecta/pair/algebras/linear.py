@@ -8,7 +8,7 @@ from expecta.arrays import Floats, Ints
 from expecta.pair.algebras.operations import width
 from expecta.pair.compiled import U
 
-__all__ = ["mix", "mix_scaled"]
+__all__ = ["mix", "mix_scaled", "scale"]
 
 
 def mix(
@@ -61,3 +61,10 @@ def mix_scaled(
         o, a, b = U(out + k * lanes), U(x + k * lanes), U(w)
         for i in range(U(lanes)):
             z[o + i] += z[b + i] * z[a + i]
+
+
+def scale(algebra: Any, z: Floats, out: int, theta: float, lanes: int) -> None:  # noqa: ANN401
+    """Multiply z[out] by θ."""
+    o = U(out)
+    for i in range(U(width(algebra) * lanes)):
+        z[o + i] *= theta

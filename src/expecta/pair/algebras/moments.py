@@ -18,7 +18,18 @@ from expecta.arrays import Floats, Ints
 from expecta.pair.algebras.operations import clear as empty
 from expecta.pair.compiled import U
 
-__all__ = ["Moments", "clear", "constants", "join", "mix", "mix_scaled", "scratch", "unit", "width"]
+__all__ = [
+    "Moments",
+    "clear",
+    "constants",
+    "join",
+    "mix",
+    "mix_scaled",
+    "scale",
+    "scratch",
+    "unit",
+    "width",
+]
 
 
 class Moments(NamedTuple):
@@ -54,21 +65,32 @@ def clear(algebra: Moments, z: Floats, out: int, lanes: int) -> None:
 
 
 def join(
-    algebra: Moments, c: Floats, e: int, z: Floats, out: int, x: int, y: int, tmp: int, lanes: int
+    algebra: Moments,
+    c: Floats,
+    e: int,
+    z: Floats,
+    out: int,
+    x: int,
+    y: int,
+    tmp: int,
+    fresh: bool,
+    lanes: int,
 ) -> None:
-    """Merge z[x] · z[y], its mean moved by φ_e, into z[out]."""
+    """Merge z[x] · z[y], its mean moved by φ_e, into z[out], or set it."""
     order = algebra.order
-    t0, x0, y0, o0 = U(tmp), U(x), U(y), U(out)
+    x0, y0, o0 = U(x), U(y), U(out)
+    t0 = o0 if fresh else U(tmp)
     for i in range(U(lanes)):
         z[t0 + i] = z[x0 + i] * z[y0 + i]
     for output in range(algebra.outputs):
         first = 1 + output * order
+        to = out + first * lanes if fresh else tmp + lanes
         phi = c[e, output]
-        t, a, b = U(tmp + lanes), U(x + first * lanes), U(y + first * lanes)
+        t, a, b = U(to), U(x + first * lanes), U(y + first * lanes)
         for i in range(U(lanes)):
             z[t + i] = z[a + i] + z[b + i] + phi
         for k in range(2, order + 1):  # C_0 = 1 and C_1 = 0 on both sides
-            t = U(tmp + k * lanes)
+            t = U(to + (k - 1) * lanes)
             a, b = U(x + (first + k - 1) * lanes), U(y + (first + k - 1) * lanes)
             for i in range(U(lanes)):
                 z[t + i] = z[a + i] + z[b + i]
@@ -76,9 +98,11 @@ def join(
                 a, b = U(x + (first + j - 1) * lanes), U(y + (first + k - j - 1) * lanes)
                 for i in range(U(lanes)):
                     z[t + i] += z[a + i] * z[b + i]
-        _merge(order, z, out, out + first * lanes, 1.0, -1, tmp, tmp + lanes, lanes)
-    for i in range(U(lanes)):
-        z[o0 + i] += z[t0 + i]
+        if not fresh:
+            _merge(order, z, out, out + first * lanes, 1.0, -1, tmp, tmp + lanes, lanes)
+    if not fresh:
+        for i in range(U(lanes)):
+            z[o0 + i] += z[t0 + i]
 
 
 def mix(
@@ -114,6 +138,13 @@ def mix_scaled(algebra: Moments, z: Floats, out: int, x: int, w: int, lanes: int
     o, a, b = U(out), U(w), U(x)
     for i in range(U(lanes)):
         z[o + i] += z[a + i] * z[b + i]
+
+
+def scale(algebra: Moments, z: Floats, out: int, theta: float, lanes: int) -> None:
+    """Multiply the mass at z[out] by θ; mean and moments stay."""
+    o = U(out)
+    for i in range(U(lanes)):
+        z[o + i] *= theta
 
 
 def unit(algebra: Moments, c: Floats, e: int, z: Floats, out: int, w: int, lanes: int) -> None:

@@ -1,6 +1,6 @@
 """What every algebra must define, as the walk calls it.
 
-The recursion of a pair needs five operations on the states of pairs. A state is
+The recursion of a pair needs six operations on the states of pairs. A state is
 ``width`` numbers for each of ``lanes`` rows, at an offset of one long array z.
 An algebra is a NamedTuple type; numba picks the implementation by that type, so
 one walk is compiled into one loop per algebra.
@@ -22,6 +22,7 @@ __all__ = [
     "mix",
     "mix_scaled",
     "register",
+    "scale",
     "scratch",
     "unit",
     "width",
@@ -62,6 +63,10 @@ def mix_scaled(algebra: Any, *rest: Any) -> None:  # noqa: ANN401
     """Add one state with a weight per lane: the OR over p where exponents differ."""
 
 
+def scale(algebra: Any, *rest: Any) -> None:  # noqa: ANN401
+    """Multiply a state by θ: the OR over p where there is one edge."""
+
+
 def unit(algebra: Any, *rest: Any) -> None:  # noqa: ANN401
     """Add one value of a leaf, with a weight per lane."""
 
@@ -78,5 +83,5 @@ def _dispatch(name: str) -> Any:  # noqa: ANN401
     return implementation
 
 
-for _operation in (width, clear, join, mix, mix_scaled, unit):
+for _operation in (width, clear, join, mix, mix_scaled, scale, unit):
     overload(_operation, strict=False)(_dispatch(_operation.__name__))

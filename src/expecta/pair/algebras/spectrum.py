@@ -11,10 +11,21 @@ from typing import NamedTuple
 import numpy as np
 
 from expecta.arrays import Complexes, Floats
-from expecta.pair.algebras.linear import mix, mix_scaled
+from expecta.pair.algebras.linear import mix, mix_scaled, scale
 from expecta.pair.compiled import U
 
-__all__ = ["Spectrum", "clear", "constants", "join", "mix", "mix_scaled", "scratch", "unit", "width"]
+__all__ = [
+    "Spectrum",
+    "clear",
+    "constants",
+    "join",
+    "mix",
+    "mix_scaled",
+    "scale",
+    "scratch",
+    "unit",
+    "width",
+]
 
 
 class Spectrum(NamedTuple):
@@ -48,19 +59,35 @@ def clear(algebra: Spectrum, z: Floats, out: int, lanes: int) -> None:
 
 
 def join(
-    algebra: Spectrum, c: Floats, e: int, z: Floats, out: int, x: int, y: int, tmp: int, lanes: int
+    algebra: Spectrum,
+    c: Floats,
+    e: int,
+    z: Floats,
+    out: int,
+    x: int,
+    y: int,
+    tmp: int,
+    fresh: bool,
+    lanes: int,
 ) -> None:
-    """Add exp(z φ_e) · z[x] · z[y] to z[out]."""
+    """Add exp(z φ_e) · z[x] · z[y] to z[out], or set it."""
     for k in range(algebra.channels):
         cr, ci = c[e, 2 * k], c[e, 2 * k + 1]
         o, oi = U(out + 2 * k * lanes), U(out + (2 * k + 1) * lanes)
         a, ai = U(x + 2 * k * lanes), U(x + (2 * k + 1) * lanes)
         b, bi = U(y + 2 * k * lanes), U(y + (2 * k + 1) * lanes)
-        for i in range(U(lanes)):
-            real = z[a + i] * z[b + i] - z[ai + i] * z[bi + i]
-            imag = z[a + i] * z[bi + i] + z[ai + i] * z[b + i]
-            z[o + i] += cr * real - ci * imag
-            z[oi + i] += cr * imag + ci * real
+        if fresh:  # two loops and not a test inside one, which would not be vectorised
+            for i in range(U(lanes)):
+                real = z[a + i] * z[b + i] - z[ai + i] * z[bi + i]
+                imag = z[a + i] * z[bi + i] + z[ai + i] * z[b + i]
+                z[o + i] = cr * real - ci * imag
+                z[oi + i] = cr * imag + ci * real
+        else:
+            for i in range(U(lanes)):
+                real = z[a + i] * z[b + i] - z[ai + i] * z[bi + i]
+                imag = z[a + i] * z[bi + i] + z[ai + i] * z[b + i]
+                z[o + i] += cr * real - ci * imag
+                z[oi + i] += cr * imag + ci * real
 
 
 def unit(algebra: Spectrum, c: Floats, e: int, z: Floats, out: int, w: int, lanes: int) -> None:
