@@ -101,6 +101,33 @@ class Evidence:
         states, codes = np.unique(table, axis=0, return_inverse=True)
         return self._and(variable, states, codes.reshape(-1).astype(np.int32))
 
+    def both(self, other: Evidence) -> Evidence:
+        """Combine two pieces of evidence about the same rows; a single row goes with every row.
+
+        >>> first, second = Evidence.rows([[0, -1]], [2, 2]), Evidence.rows([[-1, 1]], [2, 2])
+        >>> [first.both(second).weights(v).tolist() for v in range(2)]
+        [[[1.0, 0.0]], [[0.0, 1.0]]]
+        """
+        if not np.array_equal(self.cardinalities, other.cardinalities):
+            raise DomainError(
+                f"evidence about variables with {_some(self.cardinalities)} values does not go "
+                f"with evidence about variables with {_some(other.cardinalities)}"
+            )
+        if self.n_rows == 1 and other.n_rows != 1:
+            return other.both(self)
+        if other.n_rows not in (1, self.n_rows):
+            raise DomainError(f"evidence of {self.n_rows} rows and evidence of {other.n_rows}")
+        facts = zip(self.states, self.codes, other.states, other.codes, strict=True)
+        columns = [
+            Evidence((states,), (codes,), self.n_rows)._and(0, further, numbers)
+            for states, codes, further, numbers in facts
+        ]
+        return Evidence(
+            tuple(column.states[0] for column in columns),
+            tuple(column.codes[0] for column in columns),
+            self.n_rows,
+        )
+
     # -- what it says -----------------------------------------------------------------
 
     @property

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 
@@ -10,6 +12,8 @@ from expecta.arrays import Bools
 from expecta.errors import ImpossibleEvidenceError, ImpossibleEvidenceWarning
 
 __all__ = ["check_possible"]
+
+PACKAGE = str(Path(__file__).parent.parent)
 
 
 def check_possible(impossible: Bools, on_impossible: str) -> Bools:
@@ -28,8 +32,15 @@ def check_possible(impossible: Bools, on_impossible: str) -> Bools:
         )
         if on_impossible == "raise":
             raise ImpossibleEvidenceError(message)
-        # Three frames up: this function, the query, the method the user called.
         warnings.warn(
-            f"{message}; the answer there is NaN", ImpossibleEvidenceWarning, stacklevel=4
+            f"{message}; the answer there is NaN", ImpossibleEvidenceWarning, _level_of_caller()
         )
     return impossible
+
+
+def _level_of_caller() -> int:
+    """Count the frames from the one that warns up to the first outside this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -1,0 +1,220 @@
+"""Expectations through a link: E[σ(g)] and the like, spectral or by Taylor's formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.polynomial import Polynomial
+
+from expecta.arrays import Bools, Floats
+from expecta.evidence import Evidence, Rows, as_evidence
+from expecta.queries.impossible import check_possible
+from expecta.queries.moments import exponential_of, extremes_of, mean_and_central, moved
+from expecta.queries.spectral import LOGISTIC, NORMAL, Noise, coarse, quadrature
+
+if TYPE_CHECKING:
+    from expecta.pair.pair import Pair
+
+__all__ = ["LINKS", "Expected", "Link", "expected"]
+
+
+class Expected(NamedTuple):
+    """An expectation and a bound on its absolute error, NaN where no bound is known."""
+
+    value: Floats
+    error: Floats
+
+
+@dataclass(frozen=True)
+class Link:
+    """A function of g, for Taylor's formula.
+
+    Parameters
+    ----------
+    derivatives
+        ``derivatives(x, order)`` returns the function and its derivatives up to
+        ``order`` at x, stacked along a new first axis.
+    bound
+        ``bound(order)`` bounds the absolute value of that derivative everywhere; it
+        turns Taylor's formula into one with an error bound.
+
+    Examples
+    --------
+    >>> square = Link(lambda x, order: np.stack([x**2, 2 * x, 2 + 0 * x][: order + 1]))
+    """
+
+    derivatives: Callable[[Floats, int], Floats]
+    bound: Callable[[int], float] | None = None
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A link that is ``low + size · P(noise <= slope · g)``: open to the spectral method."""
+
+    noise: Noise
+    slope: float = 1.0
+    low: float = 0.0
+    size: float = 1.0
+
+
+def _polynomials(rate: Polynomial, order: int) -> list[Polynomial]:
+    """Derivatives of y(x), as polynomials in y, where y' = rate(y)."""
+    found = [Polynomial([0.0, 1.0])]
+    for _ in range(order):
+        found.append(found[-1].deriv() * rate)
+    return found
+
+
+def _autonomous(
+    value: Callable[[Floats], Floats], rate: Polynomial, low: float, high: float
+) -> Link:
+    """Make a link from a solution of y' = rate(y) with values in (low, high)."""
+
+    def derivatives(x: Floats, order: int) -> Floats:
+        y = value(x)
+        return np.stack([polynomial(y) for polynomial in _polynomials(rate, order)])
+
+    def bound(order: int) -> float:
+        polynomial = _polynomials(rate, order)[order]
+        turns = polynomial.deriv().roots().real
+        points = np.concatenate([[low, high], np.clip(turns, low, high)])
+        return float(np.abs(polynomial(points)).max())
+
+    return Link(derivatives, bound)
+
+
+def _sigmoid(x: Floats) -> Floats:
+    from scipy.special import expit
+
+    values: Floats = expit(x)
+    return values
+
+
+def _probit_derivatives(x: Floats, order: int) -> Floats:
+    from scipy.special import ndtr
+
+    density = np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
+    found = [ndtr(x)]
+    before, hermite = np.zeros_like(x), np.ones_like(x)
+    for k in range(order):  # (-1)^k He_k(x) times the density
+        found.append((-1.0) ** k * hermite * density)
+        before, hermite = hermite, x * hermite - k * before
+    return np.stack(found)
+
+
+def _probit_bound(order: int) -> float:
+    grid = np.linspace(0.0, 12.0, 24_001)
+    return float(np.abs(_probit_derivatives(grid, order)[order]).max()) * (1 + 1e-6)
+
+
+def _exp_derivatives(x: Floats, order: int) -> Floats:
+    return np.stack([np.exp(x)] * (order + 1))
+
+
+LINKS = {
+    "logistic": _autonomous(_sigmoid, Polynomial([0.0, 1.0, -1.0]), 0.0, 1.0),
+    "tanh": _autonomous(np.tanh, Polynomial([1.0, 0.0, -1.0]), -1.0, 1.0),
+    "probit": Link(_probit_derivatives, _probit_bound),
+    "exp": Link(_exp_derivatives),
+}
+_STEPS = {
+    "logistic": _Step(LOGISTIC),
+    "probit": _Step(NORMAL),
+    "tanh": _Step(LOGISTIC, slope=2.0, low=-1.0, size=2.0),
+}
+
+
+def expected(
+    pair: Pair,
+    X: Rows,
+    link: str | Link,
+    method: str,
+    tol: float,
+    order: int,
+    alpha: float | Sequence[float] | None,
+    on_impossible: str,
+) -> Expected:
+    """Answer :meth:`expecta.Pair.expected`."""
+    if isinstance(link, str) and link not in LINKS:
+        raise ValueError(f"link is one of {sorted(LINKS)} or a Link, not {link!r}")
+    evidence = as_evidence(X, pair.p.cardinalities)
+    if method == "taylor":
+        chosen = LINKS[link] if isinstance(link, str) else link
+        value, error, impossible = _taylor(pair, evidence, chosen, order, alpha)
+    elif method != "spectral":
+        raise ValueError(f'method is "spectral" or "taylor", not {method!r}')
+    elif isinstance(link, Link):
+        raise ValueError('a Link of your own needs method="taylor": its spectrum is not known')
+    elif link == "exp":
+        value, error, impossible = _exp(pair, evidence)
+    else:
+        value, error, impossible = _spectral(pair, evidence, link, tol)
+    gone = check_possible(impossible, on_impossible)
+    value[gone] = error[gone] = np.nan
+    return Expected(pair._shape(value), pair._shape(error))
+
+
+def _spectral(
+    pair: Pair, evidence: Evidence, link: str, tol: float
+) -> tuple[Floats, Floats, Bools]:
+    step = _STEPS[link]
+    low, high, impossible = extremes_of(pair, evidence)
+    low[impossible] = high[impossible] = 0.0
+    # A link is monotone: where its values at both ends agree, nothing is left to integrate.
+    ends = LINKS[link].derivatives(np.stack([low, high]), 0)[0]
+    value, error = ends.mean(axis=0), 0.5 * (ends[1] - ends[0])
+    todo = np.any(error > tol, axis=1) & ~impossible
+    reach = coarse(step.slope * np.maximum(np.abs(low), np.abs(high)).max(axis=1))
+    for group in np.unique(reach[todo]):
+        rows = np.flatnonzero(todo & (reach == group))
+        rule = quadrature(step.noise, float(group), tol / step.size)
+        phi, _ = exponential_of(pair, evidence[rows], 1j * step.slope * rule.t)
+        probability = np.clip(0.5 + phi.imag @ rule.weight, 0.0, 1.0)
+        value[rows] = step.low + step.size * probability
+        error[rows] = step.size * rule.error
+    return value, error, impossible
+
+
+def _exp(pair: Pair, evidence: Evidence) -> tuple[Floats, Floats, Bools]:
+    """E[exp(g)]: the recursion itself, with exp(φ) on every edge. Exact."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found, impossible = exponential_of(pair, evidence, np.array([1.0 + 0.0j]))
+    value = found[:, :, 0].real.copy()
+    if not np.all(np.isfinite(value[~impossible])):
+        raise OverflowError("exp(g) is beyond the range of floats; subtract a constant from g first")
+    return value, 1e-13 * np.abs(value), impossible
+
+
+def _taylor(
+    pair: Pair,
+    evidence: Evidence,
+    link: Link,
+    order: int,
+    alpha: float | Sequence[float] | None,
+) -> tuple[Floats, Floats, Bools]:
+    """T_d = Σ_k γ^(k)(α) / k! · M_k(g - α)."""
+    if order < 0:
+        raise ValueError(f"the order of Taylor's formula is at least 0, not {order}")
+    needed = order if link.bound is None else order + (1 if order % 2 else 2)
+    moments, impossible = mean_and_central(pair, evidence, max(needed, 1))
+    mean = moments[:, :, 1].copy()
+    moments[:, :, 1] = 0.0
+    at = mean
+    if alpha is not None:
+        at = np.broadcast_to(np.asarray(alpha, np.float64), mean.shape).copy()
+        moments = moved(moments, mean - at)
+    factorial = np.cumprod(np.maximum(np.arange(order + 2), 1), dtype=np.float64)
+    slopes = link.derivatives(at, order)
+    value: Any = sum(slopes[k] / factorial[k] * moments[:, :, k] for k in range(order + 1))
+    error = np.full(mean.shape, np.nan)
+    if link.bound is not None:
+        # E|g - α|^(d+1) itself where d + 1 is even, else by Cauchy and Schwarz
+        if order % 2:
+            size = moments[:, :, order + 1]
+        else:
+            size = np.sqrt(np.abs(moments[:, :, order] * moments[:, :, order + 2]))
+        error = link.bound(order + 1) / factorial[order + 1] * size
+    return value, error, impossible
