@@ -16,7 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # for the helper modules beside 
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of data sets and reference figures; tests that need it are skipped without."""
-    root = Path(os.environ.get("EXPECTA_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
+    root = Path(
+        os.environ.get("EXPECTA_DATA", Path(__file__).parents[1] / ".." / "shared" / "data")
+    )
     if not (root / "reference").is_dir():
         pytest.skip(f"no reference data at {root} (set EXPECTA_DATA)")
     return root.resolve()

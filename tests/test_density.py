@@ -344,6 +344,19 @@ def test_big_circuits_take_fewer_rows_at_a_time(monkeypatch):
         np.testing.assert_array_equal(old, new)
 
 
+def test_a_likelihood_for_every_row(monkeypatch):
+    rng = np.random.default_rng(1)
+    p = random_circuit(rng, 4, "balanced", 4, False, "plain")
+    evidence = random_evidence(rng, p.cardinalities, 600, 1.0, ["soft"])
+    joint = Enumerated(p).joint(evidence)
+    posterior = np.exp(joint - log_sum(joint)[:, None])
+    hot = Enumerated(p).rows[:, 0, None] == np.arange(p.cardinalities[0])
+    assert len(evidence.states[0]) == 600
+    for cells in (density.CELLS, 1000):
+        monkeypatch.setattr(density, "CELLS", cells)
+        np.testing.assert_allclose(p.marginals(evidence)[0], posterior @ hot, rtol=1e-10)
+
+
 # -- ten thousand variables -----------------------------------------------------------
 
 LENGTH = 10_000

@@ -165,6 +165,7 @@ def test_quantiles(case, noise, enumerate_rows):
     resolution = found.resolution.reshape(len(evidence), g.n_outputs)
     error = found.error.reshape(len(evidence), g.n_outputs) + 1e-9
     for r, o, k in np.ndindex(answer.shape):
+
         def cdf(c, r=r, o=o):
             z = c - truth.g[:, o]
             return posterior[r] @ (ndtr(z / noise) if noise else z >= 0)

@@ -93,7 +93,9 @@ def test_probabilities_and_range(case):
     truth = Truth(p, g)
     weights, posterior = truth.weights(evidence), truth.posterior(evidence)
     pair = Pair(p, g)
-    assert pair.log_evidence(evidence) == pytest.approx(np.log(weights.sum(axis=1)), rel=1e-10, abs=1e-10)
+    assert pair.log_evidence(evidence) == pytest.approx(
+        np.log(weights.sum(axis=1)), rel=1e-10, abs=1e-10
+    )
     close(pair.support_probability(evidence), posterior @ truth.holds, 1.0)
     low, high = (outputs_last(pair, bound) for bound in pair.range(evidence))
     possible = weights > 0
@@ -122,7 +124,9 @@ def test_prediction_of_complete_rows(case):
     truth = Truth(p, g)
     found = g(truth.rows)
     scale = np.abs(truth.g - g.bias).max() + np.abs(g.bias).max()
-    assert np.allclose(found if g.n_outputs > 1 else found[:, None], truth.g, rtol=0, atol=1e-12 * scale)
+    assert np.allclose(
+        found if g.n_outputs > 1 else found[:, None], truth.g, rtol=0, atol=1e-12 * scale
+    )
 
 
 @given(st.integers(0, 2**31), st.integers(1, 700), st.integers(1, 3))

@@ -151,7 +151,9 @@ class Evidence:
 
     def _card(self, variable: int) -> int:
         if not 0 <= variable < len(self.states):
-            raise DomainError(f"there is no variable {variable}: they are 0 .. {len(self.states) - 1}")
+            raise DomainError(
+                f"there is no variable {variable}: they are 0 .. {len(self.states) - 1}"
+            )
         return self.states[variable].shape[1]
 
     def _and(self, variable: int, states: Floats, codes: Ints) -> Evidence:
@@ -208,7 +210,9 @@ def _as_codes(X: npt.ArrayLike, cards: Ints) -> Ints:
         values = array.astype(np.int64) if array.dtype.kind != "u" else array
         bad = (values >= cards) | (values < -1 if array.dtype.kind == "i" else False)
     else:
-        raise DomainError(f"X must hold numbers (values 0, 1, 2, ... of each variable), not {array.dtype}")
+        raise DomainError(
+            f"X must hold numbers (values 0, 1, 2, ... of each variable), not {array.dtype}"
+        )
     if np.any(bad):
         row, column = (int(i[0]) for i in np.nonzero(bad))
         hint = "; -1 means unknown only among integers" if array[row, column] == -1 else ""

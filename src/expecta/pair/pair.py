@@ -150,9 +150,7 @@ class Pair:
         low, high = moments.extremes(self, X, on_impossible)
         return self._shape(low), self._shape(high)
 
-    def characteristic(
-        self, X: Rows, t: npt.ArrayLike, *, on_impossible: str = "nan"
-    ) -> Complexes:
+    def characteristic(self, X: Rows, t: npt.ArrayLike, *, on_impossible: str = "nan") -> Complexes:
         """E[exp(i t g) | what is known] for each frequency t. Exact.
 
         The last axis runs over ``t``; a single number leaves it out. Cost: that of the

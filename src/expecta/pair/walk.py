@@ -110,8 +110,21 @@ def walk(
                 out = out_room if stride > 0 else steps[step, OUT]
                 if p.variable[v] >= 0:
                     has_exponents = _leaf(
-                        algebra, p, weights, g, c, pairs, v, states, steps[step, STATES], start,
-                        live, local, out, small_room, lanes,
+                        algebra,
+                        p,
+                        weights,
+                        g,
+                        c,
+                        pairs,
+                        v,
+                        states,
+                        steps[step, STATES],
+                        start,
+                        live,
+                        local,
+                        out,
+                        small_room,
+                        lanes,
                     )
                 else:
                     for side in range(2):
@@ -127,13 +140,32 @@ def walk(
                         for i in range(lanes):
                             lane_of[i] = maps[first + min(i, live - 1)]
                         _expand(
-                            shared, steps[step, field + CHILD_AT],
-                            steps[step, field + CHILD_STRIDE], lane_of, local, at[side],
-                            _rows(algebra, p, pairs, child), lanes,
+                            shared,
+                            steps[step, field + CHILD_AT],
+                            steps[step, field + CHILD_STRIDE],
+                            lane_of,
+                            local,
+                            at[side],
+                            _rows(algebra, p, pairs, child),
+                            lanes,
                         )
                     has_exponents = _inner(
-                        algebra, p, weights, c, pairs, v, local, at[0], scaled[0], at[1],
-                        scaled[1], out, element_room, half_room, small_room, lanes,
+                        algebra,
+                        p,
+                        weights,
+                        c,
+                        pairs,
+                        v,
+                        local,
+                        at[0],
+                        scaled[0],
+                        at[1],
+                        scaled[1],
+                        out,
+                        element_room,
+                        half_room,
+                        small_room,
+                        lanes,
                     )
                 if stride == 0:
                     local_flags[v] = has_exponents
@@ -156,7 +188,13 @@ def _rows(algebra: Any, p: Layers, pairs: Pairing, v: int) -> int:  # noqa: ANN4
 
 @kernel
 def _expand(
-    shared: Floats, source: int, stride: int, lane_of: Array, local: Floats, to: int, rows: int,
+    shared: Floats,
+    source: int,
+    stride: int,
+    lane_of: Array,
+    local: Floats,
+    to: int,
+    rows: int,
     lanes: int,
 ) -> None:
     """Copy a shared layer to local memory, one lane for each of the block."""
@@ -282,14 +320,15 @@ def _inner(
             continue
         clear(algebra, z, to, lanes)
         exponent = out + (nodes + pairs.pair_p[k]) * lanes
+        count = p.element_start[v + 1] - p.element_start[v]
         for j in range(a, b):
-            # exponents of elements were left behind the elements' values
-            count = p.element_start[v + 1] - p.element_start[v]
             edge = mix_edge[j]
-            behind = elements + (count + p.target[edge]) * lanes
+            element = elements + p.target[edge] * lanes
             for i in range(lanes):
-                shift = z[behind + i] + weights.exponent[edge] - z[exponent + i]
-                z[small + i] = mantissa[edge] * _power(shift)
+                # the element's exponent is kept behind the elements' values
+                shift = z[element + count * lanes + i] + weights.exponent[edge] - z[exponent + i]
+                possible = z[element + i] > 0.0
+                z[small + i] = mantissa[edge] * _power(shift) if possible else 0.0
             mix_scaled(algebra, z, to, halves + mix_half[j] * size, small, lanes)
     return scaled
 

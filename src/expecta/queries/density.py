@@ -10,8 +10,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from expecta.arrays import Floats, Ints
+from expecta.arrays import Bools, Floats, Ints
 from expecta.evidence import Evidence, Rows, as_evidence
 from expecta.pair.algebras import Expectation, constants
 from expecta.pair.engine import run
@@ -27,6 +28,7 @@ LANES = 64  # rows side by side: fewer waste vector units, more overflow the cac
 MEMORY = 128 * 1024 * 1024  # bytes that the layers of these rows may take on a thread
 CELLS = 4 * 1024 * 1024  # cells of evidence, or random numbers, at a time
 WORK = 2_000_000_000  # edges times rows at a time: about a second
+MANY_STATES = 256  # of a variable: more than values and a few sets need
 SMALL = 1_000_000  # edges times rows below which threads cost more than they bring
 
 
@@ -71,24 +73,7 @@ def marginals(plan: Plan, X: Rows, on_impossible: str) -> list[Floats]:
     n, cards = len(evidence), plan.cardinalities.astype(np.int64)
     start = np.concatenate([[0], np.cumsum(n * cards)])
     flat = np.empty(start[-1])
-    impossible = np.zeros(n, np.bool_)
-
-    def do(part: _Part, first: int, last: int) -> None:
-        posteriors(
-            plan.p,
-            plan.weights,
-            part.leaves,
-            part.codes,
-            part.lanes,
-            flat,
-            start,
-            part.start,
-            impossible,
-            first,
-            last,
-        )
-
-    _each_part(plan, evidence, "marginals", False, do)
+    impossible = _each_part(plan, evidence, "marginals", posteriors, flat, start)
     out = [
         flat[a:b].reshape(n, card)
         for a, b, card in zip(start[:-1], start[1:], cards.tolist(), strict=True)
@@ -110,23 +95,7 @@ def mpe(plan: Plan, X: Rows, exact: bool, on_impossible: str) -> MostProbable:
     """
     evidence = as_evidence(X, plan.cardinalities)
     x = np.full((len(evidence), len(plan.cardinalities)), -1, np.int64)
-    impossible = np.zeros(len(evidence), np.bool_)
-
-    def do(part: _Part, first: int, last: int) -> None:
-        complete(
-            plan.p,
-            plan.weights,
-            part.leaves,
-            part.codes,
-            part.lanes,
-            x,
-            part.start,
-            impossible,
-            first,
-            last,
-        )
-
-    _each_part(plan, evidence, "most probable completions", True, do)
+    impossible = _each_part(plan, evidence, "completions", complete, x, largest=True)
     gone = check_possible(impossible, on_impossible)
     log_p = log_prob(plan, x)
     log_p[gone] = np.nan
@@ -151,14 +120,13 @@ def sample(plan: Plan, n: int | None, given: Rows | None, seed: Any) -> Ints:  #
     out = np.empty((total, len(cards)), np.int64)
     impossible = np.zeros(len(evidence), np.bool_)
     tables = _Tables.of(evidence)
-    step = max(1, CELLS // len(plan.vtree))
+    step = max(1, CELLS // max(len(plan.vtree), _cells(plan, evidence)))
     with Progress("samples", total) as progress:
         for start in range(0, total, step):
             stop = min(total, start + step)
             first_row, last_row = start // per_row, -(-stop // per_row)
             part = _part(plan, evidence, tables, first_row, last_row, False)
             uniforms = rng.random((stop - start, len(plan.vtree)))
-
             do = partial(
                 draw,
                 plan.p,
@@ -188,23 +156,7 @@ def entropy(plan: Plan, X: Rows | None, on_impossible: str) -> float | Floats:
     nothing = Evidence.unknown(plan.cardinalities)
     evidence = nothing if X is None else as_evidence(X, plan.cardinalities)
     out = np.empty(len(evidence))
-    impossible = np.zeros(len(evidence), np.bool_)
-
-    def do(part: _Part, first: int, last: int) -> None:
-        entropies(
-            plan.p,
-            plan.weights,
-            part.leaves,
-            part.codes,
-            part.lanes,
-            out,
-            part.start,
-            impossible,
-            first,
-            last,
-        )
-
-    _each_part(plan, evidence, "entropies", False, do)
+    impossible = _each_part(plan, evidence, "entropies", entropies, out)
     out[check_possible(impossible, on_impossible)] = np.nan
     return float(out[0]) if X is None else out
 
@@ -217,7 +169,6 @@ class _Part(NamedTuple):
 
     leaves: Leaves
     codes: Ints  # (variables, rows)
-    start: int  # the first row
     lanes: int
 
 
@@ -272,7 +223,7 @@ def _part(
         codes,
         largest,
     )
-    return _Part(leaves, codes, start, _lanes(plan, stop - start))
+    return _Part(leaves, codes, _lanes(plan, stop - start))
 
 
 def _lanes(plan: Plan, n_rows: int) -> int:
@@ -281,25 +232,38 @@ def _lanes(plan: Plan, n_rows: int) -> int:
     return max(1, min(LANES, MEMORY // size, n_rows))
 
 
+def _cells(plan: Plan, evidence: Evidence) -> int:
+    """Count the numbers to hold per row: a state per variable, and what leaves make of it.
+
+    The latter are few, unless there are about as many states as rows.
+    """
+    leaf = plan.vtree.leaf_of
+    nodes = plan.p.node_start[leaf + 1] - plan.p.node_start[leaf]
+    many = np.array([len(table) for table in evidence.states]) > MANY_STATES
+    return len(nodes) + int((nodes + plan.cardinalities)[many].sum())
+
+
 def _each_part(
     plan: Plan,
     evidence: Evidence,
     label: str,
-    largest: bool,
-    do: Callable[[_Part, int, int], None],
-) -> None:
-    """Call ``do(part, first, last)`` for all rows, some at a time, on every thread."""
+    visit: Callable[..., None],
+    *out: npt.NDArray[Any],
+    largest: bool = False,
+) -> Bools:
+    """Let a pass visit all rows, some at a time, on every thread; return which are impossible."""
     n, edges = len(evidence), len(plan.p.target)
-    if n == 0:
-        return
+    impossible = np.zeros(n, np.bool_)
     tables = _Tables.of(evidence)
-    step = max(64, min(CELLS // len(plan.cardinalities), WORK // edges))
+    step = max(64, min(CELLS // _cells(plan, evidence), WORK // edges))
     with Progress(label, n) as progress:
         for start in range(0, n, step):
-            stop = min(n, start + step)
-            part = _part(plan, evidence, tables, start, stop, largest)
-            _share_out(partial(do, part), stop - start, edges * (stop - start))
-            progress.advance(stop - start)
+            rows = min(n - start, step)
+            part = _part(plan, evidence, tables, start, start + rows, largest)
+            circuit = (plan.p, plan.weights, part.leaves, part.codes, part.lanes)
+            _share_out(partial(visit, *circuit, *out, start, impossible), rows, edges * rows)
+            progress.advance(rows)
+    return impossible
 
 
 def _share_out(do: Callable[[int, int], None], n: int, work: int) -> None:

@@ -89,9 +89,7 @@ class Distribution:
         ends = self.quantile([(1 - coverage) / 2, (1 + coverage) / 2])
         return ends[..., 0], ends[..., 1]
 
-    def _ask(
-        self, asked: npt.ArrayLike, answer: Callable[[_Part, Ints, Floats], Floats]
-    ) -> Floats:
+    def _ask(self, asked: npt.ArrayLike, answer: Callable[[_Part, Ints, Floats], Floats]) -> Floats:
         question = np.asarray(asked, np.float64)
         rows = len(self.impossible)
         if question.ndim > 2 or (question.ndim == 2 and len(question) != rows):

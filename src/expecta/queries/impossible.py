@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -13,7 +14,7 @@ from expecta.errors import ImpossibleEvidenceError, ImpossibleEvidenceWarning
 
 __all__ = ["check_possible"]
 
-PACKAGE = str(Path(__file__).parent.parent)
+PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
 
 def check_possible(impossible: Bools, on_impossible: str) -> Bools:

@@ -184,7 +184,9 @@ def _exp(pair: Pair, evidence: Evidence) -> tuple[Floats, Floats, Bools]:
         found, impossible = exponential_of(pair, evidence, np.array([1.0 + 0.0j]))
     value = found[:, :, 0].real.copy()
     if not np.all(np.isfinite(value[~impossible])):
-        raise OverflowError("exp(g) is beyond the range of floats; subtract a constant from g first")
+        raise OverflowError(
+            "exp(g) is beyond the range of floats; subtract a constant from g first"
+        )
     return value, 1e-13 * np.abs(value), impossible
 
 

@@ -143,11 +143,19 @@ def _leaf_table(p: Layers, weights: Weights, leaves: Leaves, v: int, largest: bo
     for n in range(p.node_start[v + 1] - first):
         edges = range(p.edge_start[first + n], p.edge_start[first + n + 1])
         for s in range(states):
+            at = leaves.table_at[v] + n * states + s
+            total, least = 0.0, 0.0
+            for a in edges:
+                term, k = _leaf_term(p, weights, leaves, v, a, s)
+                least = min(least, k)
+                total = max(total, term) if largest else total + term
+            if least == 0.0 and (total >= TINY or total == 0.0):
+                leaves.q[at] = total
+                continue
+            leaves.scaled[v] = 1
             top = -np.inf
             for a in edges:
                 term, k = _leaf_term(p, weights, leaves, v, a, s)
-                if k < 0.0:
-                    leaves.scaled[v] = 1
                 if term > 0.0:
                     while term < TINY:
                         term *= UNIT
@@ -160,10 +168,8 @@ def _leaf_table(p: Layers, weights: Weights, leaves: Leaves, v: int, largest: bo
                     term *= _power(k - top)
                     total = max(total, term) if largest else total + term
             if top > -np.inf:
-                leaves.q[leaves.table_at[v] + n * states + s] = total
-                leaves.q_exponent[leaves.table_at[v] + n * states + s] = top
-                if top < 0.0:
-                    leaves.scaled[v] = 1
+                leaves.q[at] = total
+                leaves.q_exponent[at] = top
 
 
 @kernel
