@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the helper modules beside the tests

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from truth import draw as draw_rows
-
 from expecta import Evidence, Vtree, random_probabilistic, random_regression
+from truth import draw as draw_rows
 
 
 @st.composite

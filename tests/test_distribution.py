@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, ndtr
-from strategies import circuit_pairs, evidences
-from truth import Truth
 
 import expecta.queries.distribution as module
 from expecta import Evidence, Pair, Vtree, independent, linear
 from expecta.errors import DomainError, ImpossibleEvidenceWarning
 from expecta.queries.links import LINKS, Link
+from strategies import circuit_pairs, evidences
+from truth import Truth
 
 many = settings(max_examples=150, deadline=None)
 some = settings(max_examples=40, deadline=None)

@@ -6,30 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import circuit_pairs, evidences
-from truth import Truth, draw
 
 from expecta import (
-    Evidence,
     Pair,
-    ProbabilisticCircuit,
-    RegressionCircuit,
     Vtree,
-    leaf,
-    linear,
-    literal,
-    node,
     random_probabilistic,
     random_regression,
     using,
 )
-from expecta.errors import (
-    DomainError,
-    ImpossibleEvidenceError,
-    ImpossibleEvidenceWarning,
-    PropertyError,
-    VtreeMismatchError,
-)
+from strategies import circuit_pairs, evidences
+from truth import Truth, draw
 
 many = settings(max_examples=250, deadline=None)
 some = settings(max_examples=60, deadline=None)

@@ -6,7 +6,6 @@ import csv
 
 import numpy as np
 import pytest
-from truth import Truth, probability
 
 from expecta import (
     Pair,
@@ -19,6 +18,7 @@ from expecta import (
     naive_bayes,
     node,
 )
+from truth import Truth, probability
 
 # Figure 1, in ten lines (X1, X2, X3 are the variables 0, 1, 2)
 vtree = Vtree.from_nested((0, (1, 2)))

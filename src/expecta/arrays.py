@@ -12,9 +12,9 @@ from expecta.errors import StructureError
 __all__ = ["Bools", "Complexes", "Floats", "Ints", "frozen", "within"]
 
 Ints: TypeAlias = npt.NDArray[np.integer[Any]]
-Floats: TypeAlias = npt.NDArray[np.float64]
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Bools: TypeAlias = npt.NDArray[np.bool_]
-Complexes: TypeAlias = npt.NDArray[np.complex128]
+Complexes: TypeAlias = npt.NDArray[np.complexfloating[Any, Any]]
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike, ndim: int, name: str) -> npt.NDArray[Any]:

@@ -154,7 +154,7 @@ class Evidence:
             raise DomainError(
                 f"there is no variable {variable}: they are 0 .. {len(self.states) - 1}"
             )
-        return self.states[variable].shape[1]
+        return int(self.states[variable].shape[1])
 
     def _and(self, variable: int, states: Floats, codes: Ints) -> Evidence:
         """Multiply one variable's weights by further ones."""
@@ -228,9 +228,9 @@ def _states(values: Ints, card: int) -> tuple[Floats, Ints]:
     if card <= 64:  # a state for every value, and a last one for "unknown"
         codes = np.ascontiguousarray(np.where(values < 0, card, values), np.int32)
         return np.vstack([np.eye(card), np.ones(card)]), codes
-    used, codes = np.unique(values, return_inverse=True)
+    used, inverse = np.unique(values, return_inverse=True)
     table = (used[:, None] == np.arange(card)) | (used[:, None] < 0)
-    return table.astype(np.float64), codes.reshape(-1).astype(np.int32)
+    return table.astype(np.float64), inverse.reshape(-1).astype(np.int32)
 
 
 def _from_objects(array: npt.NDArray[Any]) -> Floats:

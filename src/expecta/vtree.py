@@ -53,7 +53,7 @@ class Vtree:
     left: Ints
     right: Ints
     variable: Ints
-    ids: Ints = field(default=None)  # type: ignore[assignment]
+    ids: Ints = field(default=None)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         for name in ("left", "right", "variable"):

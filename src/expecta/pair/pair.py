@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from expecta.queries.links import Expected, Link
 
 __all__ = ["Pair"]
+
+T = TypeVar("T", bound=npt.NDArray[Any])
 
 
 class Pair:
@@ -223,6 +225,7 @@ class Pair:
 
         return distribution(self, X, noise, tol, on_impossible)
 
-    def _shape(self, values: Any) -> Any:  # noqa: ANN401
+    def _shape(self, values: T) -> T:
         """Drop the axis of outputs where there is only one."""
-        return values[:, 0] if self.g.n_outputs == 1 else values
+        shaped: T = values[:, 0] if self.g.n_outputs == 1 else values  # type: ignore[assignment]
+        return shaped

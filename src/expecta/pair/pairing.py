@@ -209,7 +209,7 @@ def _write(
     pair_state: Array,
     half_state: Array,
 ) -> tuple[Array, ...]:
-    """Number what is asked for, then list it: one pass to count, one to fill."""
+    """Give numbers to what is asked for, then list it: one pass to count, one to fill."""
     n_layers = len(p.variable)
     pair_number = np.full(len(pair_state), -1, np.int32)
     half_number = np.full(len(half_state), -1, np.int32)
@@ -315,4 +315,5 @@ def _direct(pair_start: Array, half_start: Array, mix_start: Array, mix_half: Ar
                 # a pair with several edges counts twice, so that its halves are never direct
                 several = 1 if mix_start[k + 1] - mix_start[k] == 1 else 2
                 uses[half_start[v] + mix_half[j]] += several
-    return (uses == 1).astype(np.uint8)
+    direct: Array = (uses == 1).astype(np.uint8)
+    return direct

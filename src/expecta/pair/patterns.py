@@ -25,7 +25,7 @@ SHARE = 0.5  # a node is shared while patterns <= SHARE * rows
 class Patterns(NamedTuple):
     """Distinct evidence below each vtree node."""
 
-    count: Array  # (vtree nodes,) number of patterns; 0: the node is not shared
+    number: Array  # (vtree nodes,) number of patterns; 0: the node is not shared
     row: Array  # (vtree nodes,) the row of ``pattern_of`` with the node's numbers
     pattern_of: Array  # (variables, rows) valid for shared nodes whose parent is not
     child_at: Array  # (vtree nodes,) where in ``children`` the node's patterns begin
@@ -35,7 +35,10 @@ class Patterns(NamedTuple):
 def number_patterns(
     left: Array, right: Array, variable: Array, codes: Array, n_states: Array
 ) -> Patterns:
-    """Number the patterns; ``codes`` (variables, rows) is overwritten. Cost: O(nodes · rows)."""
+    """Give patterns their numbers; ``codes`` (variables, rows) is overwritten.
+
+    Cost: O(vtree nodes · rows).
+    """
     return Patterns(*_number(left, right, variable, codes, n_states, SHARE))
 
 

@@ -106,7 +106,7 @@ def schedule(
 ) -> Schedule:
     """Put the layers in order and give each its place. Cost: linear in the vtree."""
     tree = plan.vtree
-    rows, count = sizes.rows.tolist(), patterns.count.tolist()
+    rows, count = sizes.rows.tolist(), patterns.number.tolist()
     left, right, variable = tree.left.tolist(), tree.right.tolist(), tree.variable.tolist()
     parent = tree.parent.tolist()
     maps_of_patterns = patterns.pattern_of.size  # pattern_of comes first in the maps

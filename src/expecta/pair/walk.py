@@ -35,7 +35,16 @@ from expecta.pair.algebras.operations import (
 from expecta.pair.compiled import U, kernel
 from expecta.pair.pairing import Layers, Pairing
 
-__all__ = ["LOG_UNIT", "STEP_FIELDS", "Weights", "walk"]
+__all__ = [
+    "LOG_UNIT",
+    "STEP_FIELDS",
+    "TINY",
+    "UNIT",
+    "Weights",
+    "power",
+    "probabilities",
+    "walk",
+]
 
 Array = npt.NDArray[Any]
 
@@ -183,7 +192,7 @@ def walk(
 def _rows(algebra: Any, p: Layers, pairs: Pairing, v: int) -> int:  # noqa: ANN401
     """Count the vectors of a layer: q, exponent of q, and the states of its pairs."""
     nodes = p.node_start[v + 1] - p.node_start[v]
-    return 2 * nodes + (pairs.pair_start[v + 1] - pairs.pair_start[v]) * width(algebra)
+    return int(2 * nodes + (pairs.pair_start[v + 1] - pairs.pair_start[v]) * width(algebra))
 
 
 @kernel
@@ -284,7 +293,7 @@ def _inner(
     left_nodes = p.node_start[p.tree_left[v] + 1] - p.node_start[p.tree_left[v]]
     right_nodes = p.node_start[p.tree_right[v] + 1] - p.node_start[p.tree_right[v]]
     scaled = probabilities(
-        p, weights, v, z, left, left_scaled, right, right_scaled, out, elements, small, lanes, False
+        p, weights, v, z, left, left_scaled, right, right_scaled, out, elements, lanes, False
     )
     size = width(algebra) * lanes
     left_states, right_states = left + 2 * left_nodes * lanes, right + 2 * right_nodes * lanes
@@ -327,20 +336,23 @@ def _inner(
             for i in range(lanes):
                 # the element's exponent is kept behind the elements' values
                 shift = z[element + count * lanes + i] + weights.exponent[edge] - z[exponent + i]
-                possible = z[element + i] > 0.0
-                z[small + i] = mantissa[edge] * _power(shift) if possible else 0.0
+                z[small + i] = mantissa[edge] * power(shift)
             mix_scaled(algebra, z, to, halves + mix_half[j] * size, small, lanes)
     return scaled
 
 
 @kernel
-def _power(k: float) -> float:
-    """Return 2^(256 k) for a whole k; what is too small to matter is zero."""
+def power(k: float) -> float:
+    """Return 2^(256 k) for a whole k; what is too small to matter is zero.
+
+    So is what is too large: the exponent of a positive term is above that of its node
+    by three at most, and a term of zero may have any.
+    """
     if k == 0.0:
         return 1.0
-    if k < -3.0:
+    if abs(k) > 3.0:
         return 0.0
-    return UNIT**k
+    return float(UNIT**k)
 
 
 @kernel
@@ -355,7 +367,6 @@ def probabilities(
     right_scaled: bool,
     out: int,
     elements: int,
-    small: int,
     lanes: int,
     largest: bool,
 ) -> bool:
@@ -415,7 +426,7 @@ def probabilities(
             for a in edges:
                 term, k = _term(z, elements, count, p.target[a], i, lanes, weights, a)
                 if term > 0.0:
-                    term *= _power(k - top)
+                    term *= power(k - top)
                     total = max(total, term) if largest else total + term
             z[out + n * lanes + i] = total
             z[out + (nodes + n) * lanes + i] = top if total > 0.0 else 0.0

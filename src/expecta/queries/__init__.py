@@ -1,0 +1,1 @@
+"""What is asked of circuits and pairs, each question one run or pass."""

@@ -79,7 +79,7 @@ class Distribution:
         """Least c with P(y <= c) >= q."""
         levels = np.asarray(q, np.float64)
         if not np.all((levels >= 0) & (levels <= 1)):
-            raise DomainError(f"a quantile's level lies between 0 and 1, not {q}")
+            raise DomainError(f"a quantile's level lies between 0 and 1, not {q!r}")
         return self._ask(levels, lambda part, entries, at: part.quantile(entries, at))
 
     def interval(self, coverage: float = 0.9) -> tuple[Floats, Floats]:
@@ -120,7 +120,7 @@ def distribution(
     outputs = pair.g.n_outputs
     tau = np.broadcast_to(np.asarray(noise, np.float64), (outputs,)).copy()
     if not np.all(np.isfinite(tau) & (tau >= 0)):
-        raise DomainError(f"noise is a standard deviation >= 0, not {noise}")
+        raise DomainError(f"noise is a standard deviation >= 0, not {noise!r}")
     low, high, impossible = extremes_of(pair, evidence)
     check_possible(impossible, on_impossible)
     few = _completions(evidence) <= ATOMS
@@ -178,7 +178,7 @@ class _Part:
         raise NotImplementedError
 
     def support(self, entry: Ints) -> tuple[Floats, Floats]:
-        """Ends of an interval that holds all but rounding of the probability."""
+        """Return the ends of an interval that holds all but rounding of the probability."""
         raise NotImplementedError
 
     def quantile(self, entry: Ints, q: Floats) -> Floats:
@@ -235,7 +235,8 @@ class _Atoms(_Part):
         # within rounding of a step, the step is reached
         reached = below >= np.minimum(q, below[:, -1])[:, None] - 1e-14
         first = np.argmax(reached & (below > 0), axis=1)
-        return self.value[entry, first]
+        atoms: Floats = self.value[entry, first]
+        return atoms
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,9 +353,9 @@ def _complete(evidence: Evidence, rows: Ints) -> tuple[Ints, Ints]:
     who = np.repeat(np.arange(len(rows)), total)
     x = first[who]
     start = np.concatenate([[0], np.cumsum(total)])
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows.tolist()):
         index = np.arange(total[number])
-        for variable in np.flatnonzero(count[number] > 1):
+        for variable in np.flatnonzero(count[number] > 1).tolist():
             index, digit = np.divmod(index, count[number, variable])
             values = possible[variable][evidence.codes[variable][row]]
             x[start[number] : start[number + 1], variable] = values[digit]

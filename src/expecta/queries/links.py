@@ -61,7 +61,7 @@ class _Step:
 
 
 def _polynomials(rate: Polynomial, order: int) -> list[Polynomial]:
-    """Derivatives of y(x), as polynomials in y, where y' = rate(y)."""
+    """Write the derivatives of y(x) as polynomials in y, where y' = rate(y)."""
     found = [Polynomial([0.0, 1.0])]
     for _ in range(order):
         found.append(found[-1].deriv() * rate)

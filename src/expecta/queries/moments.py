@@ -99,7 +99,7 @@ def mean_and_central(pair: Pair, evidence: Evidence, order: int) -> tuple[Floats
     outputs = pair.g.n_outputs
     algebra = Moments(max(order, 2), outputs)
     root = run(pair.plan, algebra, constants(algebra, pair.plan.phi), evidence)
-    out = np.zeros((len(evidence), outputs, algebra.order + 1))
+    out: Floats = np.zeros((len(evidence), outputs, algebra.order + 1))
     out[:, :, 0] = 1.0
     if len(root.state):
         out[:, :, 1:] = root.state[1:].reshape(outputs, algebra.order, -1).transpose(2, 0, 1)

@@ -37,11 +37,13 @@ class Noise:
 
 
 def _logistic_weight(t: Floats) -> Floats:
-    return 1.0 / np.sinh(np.pi * t)
+    weight: Floats = 1.0 / np.sinh(np.pi * t)
+    return weight
 
 
 def _normal_weight(t: Floats) -> Floats:
-    return np.exp(-0.5 * t * t) / (np.pi * t)
+    weight: Floats = np.exp(-0.5 * t * t) / (np.pi * t)
+    return weight
 
 
 def _normal_tail(probability: float) -> float:
@@ -91,4 +93,5 @@ def coarse(reach: Floats) -> Floats:
 
     A row's value depends on the row alone: answers do not depend on the batch.
     """
-    return np.exp2(np.ceil(4 * np.log2(np.maximum(reach, 1e-300))) / 4)
+    rounded: Floats = np.exp2(np.ceil(4 * np.log2(np.maximum(reach, 1e-300))) / 4)
+    return rounded

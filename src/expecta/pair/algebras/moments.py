@@ -167,9 +167,9 @@ def unit(algebra: Moments, c: Floats, e: int, z: Floats, out: int, w: int, lanes
                             a += z[at + (j - 1) * lanes]
                     z[at + (k - 1) * lanes] = rest * a + share * b
                 z[at] += share * delta
-    o, a = U(out), U(w)
+    o, mass = U(out), U(w)
     for i in range(U(lanes)):
-        z[o + i] += z[a + i]
+        z[o + i] += z[mass + i]
 
 
 @register_jitable  # type: ignore[untyped-decorator]
