@@ -28,7 +28,7 @@ from expecta.settings import Progress, current
 __all__ = ["Root", "run"]
 
 MEMORY = 192 * 1024 * 1024  # bytes for the shared layers of a batch
-CELLS = 8 * 1024 * 1024  # cells of evidence in a batch
+CELLS = 4 * 1024 * 1024  # cells of evidence in a batch
 SMALL = 1_000_000  # multiplications below which threads cost more than they bring
 
 

@@ -19,7 +19,9 @@ __all__ = ["Patterns", "number_patterns"]
 
 Array = npt.NDArray[Any]
 
-SHARE = 0.5  # a node is shared while patterns <= SHARE * rows
+SHARE = 0.5  # a node is shared while its patterns are at most this part of the rows,
+FEW = 256  # and either so few that a vector of them stays in the first cache,
+MANY = 1 / 16  # or so few against the rows that fetching them from afar is worth it
 
 
 class Patterns(NamedTuple):
@@ -39,15 +41,16 @@ def number_patterns(
 
     Cost: O(vtree nodes · rows).
     """
-    return Patterns(*_number(left, right, variable, codes, n_states, SHARE))
+    n = codes.shape[1]
+    limit = int(min(SHARE * n, max(FEW, MANY * n)))
+    return Patterns(*_number(left, right, variable, codes, n_states, limit))
 
 
 @kernel
 def _number(
-    left: Array, right: Array, variable: Array, codes: Array, n_states: Array, share: float
+    left: Array, right: Array, variable: Array, codes: Array, n_states: Array, limit: int
 ) -> tuple[Array, ...]:
     n_rows = codes.shape[1]
-    limit = int(n_rows * share)
     count = np.zeros(len(variable), np.int64)
     row = np.zeros(len(variable), np.int64)
     child_at = np.zeros(len(variable), np.int64)

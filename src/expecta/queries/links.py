@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LINKS", "Expected", "Link", "expected"]
 
+FAR = 30.0  # a range of g beyond which it pays to ask what is likely
+
 
 class Expected(NamedTuple):
     """An expectation and a bound on its absolute error, NaN where no bound is known."""
@@ -167,15 +169,40 @@ def _spectral(
     ends = LINKS[link].derivatives(np.stack([low, high]), 0)[0]
     value, error = ends.mean(axis=0), 0.5 * (ends[1] - ends[0])
     todo = np.any(error > tol, axis=1) & ~impossible
-    reach = coarse(step.slope * np.maximum(np.abs(low), np.abs(high)).max(axis=1))
+    share = 0.25 * tol / step.size  # of the error, for what lies beyond the reach
+    reach = np.maximum(np.abs(low), np.abs(high)).max(axis=1)
+    far = np.flatnonzero(todo & (reach > FAR))
+    reach[far] = _likely_reach(pair, evidence[far], reach[far], share)
+    reach = coarse(step.slope * reach)
     for group in np.unique(reach[todo]):
         rows = np.flatnonzero(todo & (reach == group))
-        rule = quadrature(step.noise, float(group), tol / step.size)
+        rule = quadrature(step.noise, float(group), 3 * share)
         phi, _ = exponential_of(pair, evidence[rows], 1j * step.slope * rule.t)
         probability = np.clip(0.5 + phi.imag @ rule.weight, 0.0, 1.0)
         value[rows] = step.low + step.size * probability
-        error[rows] = step.size * rule.error
+        error[rows] = step.size * (rule.error + share)
     return value, error, impossible
+
+
+def _likely_reach(pair: Pair, evidence: Evidence, reach: Floats, share: float) -> Floats:
+    """Return r with P(|g| > r) <= share for each row, by Chernoff's bound, if below ``reach``.
+
+    The range of g counts what is possible, however improbable, and frequencies cost in
+    proportion to it. E[exp(±λ g)] is exact and bounds the tails:
+    P(|g| > r) <= (E[exp(λ g)] + E[exp(-λ g)]) exp(-λ r).
+    """
+    moments, _ = mean_and_central(pair, evidence, 2)
+    spread = coarse(np.sqrt(moments[:, :, 2]).max(axis=1))
+    out = reach.copy()
+    in_range = 6.0 * reach < 600.0 * spread  # of exp
+    for group in np.unique(spread[in_range]):
+        rows = np.flatnonzero(in_range & (spread == group))
+        rates = 6.0 / group * np.array([1.0, 0.6])
+        both, _ = exponential_of(pair, evidence[rows], np.concatenate([rates, -rates]) + 0j)
+        tails = both[:, :, :2].real + both[:, :, 2:].real
+        bound = np.log(tails / share) / rates
+        out[rows] = np.minimum(out[rows], bound.min(axis=2).max(axis=1))
+    return out
 
 
 def _exp(pair: Pair, evidence: Evidence) -> tuple[Floats, Floats, Bools]:

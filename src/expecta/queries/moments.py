@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 OFF_SUPPORT = 1e-12  # less probability than this off g's support is rounding
-CHANNELS = 16  # complex numbers that a pair holds at once
+CHANNELS = 64  # complex numbers that a pair holds at once
 
 
 def expectation_of(plan: Plan, evidence: Evidence) -> tuple[Floats, Bools]:
