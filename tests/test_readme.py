@@ -1,0 +1,42 @@
+"""What the README and the docs show must run, and say what they say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_code_in_the_readme():
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(blocks) == 2
+    names: dict = {}
+    checked = 0
+    for block in blocks:
+        exec(block, names)
+        for line in block.splitlines():
+            claim = re.match(r"(pair\.\S.*?)\s+# (\(?[-\d.]+[^:]*):", line)
+            if claim:
+                found = np.ravel(eval(claim[1], names))
+                said = np.ravel(eval(claim[2]))
+                assert found == pytest.approx(said)
+                checked += 1
+    assert checked == 3
+
+
+def test_links_in_the_docs():
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_calls_in_the_table_exist():
+    import expecta
+
+    for owner, name in re.findall(r"`(pair|p)\.(\w+)\(?", README):
+        assert hasattr({"pair": expecta.Pair, "p": expecta.ProbabilisticCircuit}[owner], name)
