@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
 import numpy as np
@@ -14,7 +14,13 @@ from numba.core.caching import IndexDataCacheFile
 
 __all__ = ["U", "kernel"]
 
-U = np.uint64  # unsigned offsets: numba wraps signed ones around, which stops vectorisation
+if TYPE_CHECKING:
+
+    def U(offset: int) -> int:  # noqa: N802
+        """Return an unsigned offset: numba wraps signed ones, which stops vectorisation."""
+        return offset
+else:
+    U = np.uint64
 
 F = TypeVar("F", bound=Callable[..., Any])
 

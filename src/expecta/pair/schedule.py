@@ -40,7 +40,7 @@ class Sizes:
             halves=width * np.diff(pairs.half_start),
             elements=2 * np.diff(p.element_start),
             cost=width * (3 * joins + mixes) + 2 * edges + rows,
-            small=max(int(plan.cardinalities.max()), scratch, 1),
+            small=max(int(np.max(plan.cardinalities)), scratch, 1),
         )
 
     def lanes(self, plan: Plan, n_rows: int) -> int:
@@ -155,7 +155,7 @@ def schedule(
                 if not count[c]:
                     slots.give(at[c], rows[c] * lanes)
     largest = max(rows)
-    needed = [largest, largest, int(sizes.elements.max()), int(sizes.halves.max()), largest]
+    needed = [largest, largest, int(np.max(sizes.elements)), int(np.max(sizes.halves)), largest]
     room = slots.end + lanes * np.concatenate([[0], np.cumsum(needed)])
     above = np.array(upper, np.int64).reshape(-1, STEP_FIELDS)
     return Schedule(

@@ -53,7 +53,7 @@ def format_glc(circuit: RegressionCircuit) -> str:
     """
     s = circuit.structure
     refuse_categorical(s.cardinalities, ".glc")
-    if s.vtree.ids.min() < 0:
+    if np.any(s.vtree.ids < 0):
         raise StructureError("the ids of a vtree must not be negative in a file")
     weight = [" ".join(map(repr, row)) for row in circuit.weight.tolist()]
     target, start = s.target.tolist(), s.edge_start.tolist()

@@ -25,7 +25,7 @@ def parse_vtree(text: Text) -> Vtree:
 
 def format_vtree(vtree: Vtree) -> str:
     """Write a vtree under its own ids; variables count from 1 in files."""
-    if vtree.ids.min() < 0:
+    if np.any(vtree.ids < 0):
         raise StructureError("the ids of a vtree must not be negative in a file")
     ids = vtree.ids.tolist()
     lines = [
