@@ -139,25 +139,26 @@ def walk(
                     for side in range(2):
                         field = CHILD + side * CHILD_FIELDS
                         child = p.tree_left[v] if side == 0 else p.tree_right[v]
-                        if steps[step, field + CHILD_STRIDE] == 0:
-                            at[side] = steps[step, field + CHILD_AT]
-                            scaled[side] = local_flags[child] > 0
-                            continue
-                        at[side] = room[side]
-                        scaled[side] = flags[child] > 0
-                        first = steps[step, field + CHILD_MAP] + base + start
-                        for i in range(lanes):
-                            lane_of[i] = maps[first + min(i, live - 1)]
-                        _expand(
-                            shared,
-                            steps[step, field + CHILD_AT],
-                            steps[step, field + CHILD_STRIDE],
-                            lane_of,
-                            local,
-                            at[side],
-                            _rows(algebra, p, pairs, child),
-                            lanes,
-                        )
+                        child_stride = steps[step, field + CHILD_STRIDE]
+                        at[side] = steps[step, field + CHILD_AT]
+                        scaled[side] = local_flags[child] > 0
+                        if child_stride > 0:
+                            first = steps[step, field + CHILD_MAP] + base + start
+                            for i in range(lanes):
+                                lane_of[i] = maps[first + min(i, live - 1)]
+                            rows = _rows(algebra, p, pairs, child)
+                            _expand(
+                                shared,
+                                at[side],
+                                child_stride,
+                                lane_of,
+                                local,
+                                room[side],
+                                rows,
+                                lanes,
+                            )
+                            at[side] = room[side]
+                            scaled[side] = flags[child] > 0
                     has_exponents = _inner(
                         algebra,
                         p,
