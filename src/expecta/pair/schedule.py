@@ -13,8 +13,8 @@ from expecta.pair.walk import STEP_FIELDS
 
 __all__ = ["Schedule", "Sizes", "schedule"]
 
-CACHE = 1024 * 1024  # bytes that a block of rows should need at a typical layer
-MOST_LANES = 64
+CACHE = 2 * 1024 * 1024  # bytes that a block of rows should need at a typical layer
+LEAST_LANES, MOST_LANES = 16, 48
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Sizes:
         vectors = children + self.rows[inner] + self.halves[inner] + self.elements[inner]
         typical = float(np.average(vectors, weights=self.cost[inner]))
         fit = int(CACHE / (8 * typical)) // 8 * 8
-        return max(8, min(MOST_LANES, fit, -(-n_rows // 8) * 8))
+        return min(max(LEAST_LANES, min(MOST_LANES, fit)), -(-n_rows // 8) * 8)
 
 
 @dataclass

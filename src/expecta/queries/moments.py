@@ -31,7 +31,8 @@ __all__ = [
 ]
 
 OFF_SUPPORT = 1e-12  # less probability than this off g's support is rounding
-CHANNELS = 64  # complex numbers that a pair holds at once
+CHANNELS = 8  # complex numbers that a pair holds at once: more overflow the cache,
+FREQUENCIES = 3  # but fewer frequencies than this do not repay the set-up of a run
 
 
 def expectation_of(plan: Plan, evidence: Evidence) -> tuple[Floats, Bools]:
@@ -168,7 +169,7 @@ def exponential_of(pair: Pair, evidence: Evidence, z: Complexes) -> tuple[Comple
     impossible = np.zeros(len(evidence), np.bool_)
     if not pair.g.covers_everything:
         off = (1.0 - _support(pair, _numbers(pair.plan, evidence)))[:, None, None]
-    step = max(1, CHANNELS // outputs)
+    step = max(FREQUENCIES, CHANNELS // outputs)
     for first in range(0, max(1, len(z)), step):
         part = z[first : first + step]
         algebra = Spectrum(outputs * len(part))

@@ -15,7 +15,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from expecta.arrays import Floats, Ints
-from expecta.pair.algebras.operations import clear as empty
+from expecta.pair.algebras.operations import scale as weigh
 from expecta.pair.compiled import U
 
 __all__ = [
@@ -119,13 +119,16 @@ def mix(
 ) -> None:
     """Set z[out] to the θ-weighted mixture of the halves."""
     size = (1 + algebra.order * algebra.outputs) * lanes
-    empty(algebra, z, out, lanes)
-    for a in range(first, last):
+    o, b = U(out), U(base + half[first] * size)
+    for i in range(U(size)):
+        z[o + i] = z[b + i]
+    weigh(algebra, z, out, theta[edge[first]], lanes)
+    for a in range(first + 1, last):
         x, t = base + half[a] * size, theta[edge[a]]
         for output in range(algebra.outputs):
             at = (1 + output * algebra.order) * lanes
             _merge(algebra.order, z, out, out + at, t, -1, x, x + at, lanes)
-        o, b = U(out), U(x)
+        b = U(x)
         for i in range(U(lanes)):
             z[o + i] += t * z[b + i]
 
@@ -190,7 +193,17 @@ def _merge(
     """
     old_mass, new_mass, weight = U(mass), U(other_mass), U(max(w, 0))
     o, a = U(out), U(x)
-    o2, a2 = U(out + lanes), U(x + lanes)
+    if order == 2 and w < 0:  # the common case, in a loop that can be vectorised
+        o2, a2 = U(out + lanes), U(x + lanes)
+        for i in range(U(lanes)):
+            old, new = z[old_mass + i], theta * z[new_mass + i]
+            total = old + new
+            inverse = 1.0 / total if total > 0.0 else 0.0
+            share, rest = new * inverse, old * inverse
+            delta = z[a + i] - z[o + i]
+            z[o2 + i] = rest * z[o2 + i] + share * z[a2 + i] + 0.5 * share * rest * delta * delta
+            z[o + i] += share * delta
+        return
     for i in range(U(lanes)):
         old, new = z[old_mass + i], theta * z[new_mass + i]
         if w >= 0:
@@ -199,20 +212,16 @@ def _merge(
         inverse = 1.0 / total if total > 0.0 else 0.0
         share, rest = new * inverse, old * inverse
         delta = z[a + i] - z[o + i]
-        if order == 2:
-            spread = 0.5 * share * rest * delta * delta
-            z[o2 + i] = (rest * z[o2 + i] + share * z[a2 + i]) + spread
-        else:
-            back, ahead = -share * delta, rest * delta  # both means from the common one
-            for k in range(order, 1, -1):
-                # Σ_j C_j/j! d^(k-j)/(k-j)! by Horner's rule; C_0 = 1 and C_1 = 0
-                b, f = back / k * back / (k - 1), ahead / k * ahead / (k - 1)
-                for j in range(2, k + 1):
-                    at = U((j - 1) * lanes)
-                    if j > 2:
-                        b *= back / (k - j + 1)
-                        f *= ahead / (k - j + 1)
-                    b += z[o + at + i]
-                    f += z[a + at + i]
-                z[o + U((k - 1) * lanes) + i] = rest * b + share * f
+        back, ahead = -share * delta, rest * delta  # both means from the common one
+        for k in range(order, 1, -1):
+            # Σ_j C_j/j! d^(k-j)/(k-j)! by Horner's rule; C_0 = 1 and C_1 = 0
+            b, f = back / k * back / (k - 1), ahead / k * ahead / (k - 1)
+            for j in range(2, k + 1):
+                at = U((j - 1) * lanes)
+                if j > 2:
+                    b *= back / (k - j + 1)
+                    f *= ahead / (k - j + 1)
+                b += z[o + at + i]
+                f += z[a + at + i]
+            z[o + U((k - 1) * lanes) + i] = rest * b + share * f
         z[o + i] += share * delta
