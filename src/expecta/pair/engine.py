@@ -25,7 +25,7 @@ from expecta.pair.schedule import Schedule, Sizes, schedule
 from expecta.pair.walk import walk
 from expecta.settings import Progress, current
 
-__all__ = ["Root", "run"]
+__all__ = ["Root", "run", "run_each"]
 
 MEMORY = 192 * 1024 * 1024  # bytes for the shared layers of a batch
 CELLS = 4 * 1024 * 1024  # cells of evidence in a batch
@@ -47,75 +47,99 @@ def run(plan: Plan, algebra: Any, constants: Floats, evidence: Evidence) -> Root
     Cost: ``plan.n_joins`` products of states per distinct row at most, less where rows
     agree on the variables below a vtree node.
     """
+    return run_each(plan, algebra, [lambda: constants], evidence)[0]
+
+
+def run_each(
+    plan: Plan,
+    algebra: Any,  # noqa: ANN401
+    constants: Sequence[Callable[[], Floats]],
+    evidence: Evidence,
+) -> list[Root]:
+    """Walk the pair once for each table of constants; patterns and schedule are common to all."""
     sizes = Sizes.of(plan, width(algebra), scratch(algebra))
     tables = _Tables.of(evidence)
     n = len(evidence)
-    out = np.empty((int(sizes.rows[-1]), n))
+    out = np.empty((len(constants), int(sizes.rows[-1]), n))
     batch = max(64, CELLS // len(plan.cardinalities))
-    with Progress("expected predictions", n) as progress:
+    with Progress("rows", n * len(constants)) as progress:
         start = 0
         while start < n:
             stop = min(n, start + batch)
-            codes = np.stack([code[start:stop] for code in evidence.codes])
-            done = _batch(plan, algebra, constants, sizes, tables, codes, out[:, start:stop])
-            if done:
-                progress.advance(stop - start)
-                start = stop
-            else:
+            ready = _Batch.of(plan, sizes, tables, evidence, start, stop)
+            if ready is None:
                 batch = (stop - start + 1) // 2
-    return Root(out[0], out[1], tables.log_scale(evidence), out[2:])
+                continue
+            for table, root in zip(constants, out, strict=True):
+                ready.walk(plan, algebra, table(), root[:, start:stop])
+                progress.advance(stop - start)
+            start = stop
+    log_scale = tables.log_scale(evidence)
+    return [Root(root[0], root[1], log_scale, root[2:]) for root in out]
 
 
-def _batch(
-    plan: Plan,
-    algebra: Any,  # noqa: ANN401
-    constants: Floats,
-    sizes: Sizes,
-    tables: _Tables,
-    codes: Ints,
-    out: Floats,
-) -> bool:
-    """Fill ``out`` for one batch; false where it would need too much memory."""
-    tree, n = plan.vtree, codes.shape[1]
-    n_states = np.array([len(table) for table in tables.log])
-    patterns = number_patterns(tree.left, tree.right, tree.variable, codes, n_states)
-    lanes = sizes.lanes(plan, n)
-    todo = schedule(plan, sizes, patterns, tables.log, n, lanes)
-    if 8 * todo.shared_size > MEMORY and n > lanes:
-        return False
-    shared = np.empty(todo.shared_size)
-    maps = np.concatenate([patterns.pattern_of.reshape(-1), patterns.children])
-    flags = np.zeros(len(tree), np.uint8)
+@dataclass(frozen=True)
+class _Batch:
+    """Some rows, ready to walk."""
 
-    def do(steps: Ints, first: int, last: int) -> None:
-        walk(
-            algebra,
-            plan.p,
-            plan.weights,
-            plan.g,
-            constants,
-            plan.pairs,
-            steps,
-            np.zeros(todo.local_size),
-            todo.room,
-            shared,
-            flags,
-            maps,
-            todo.states,
-            lanes,
-            first,
-            last,
-        )
+    todo: Schedule
+    maps: Ints  # pattern numbers of rows and of patterns' children
+    root_pattern: Ints | None  # (rows,) where the root itself is shared
+    lanes: int
+    n_rows: int
 
-    work = sum(todo.group_cost) + todo.upper_cost * n
-    threads = current().n_threads() if work > SMALL else 1
-    _each(do, [(steps, 0, 1) for steps in _deal(todo, threads)], threads)
-    if len(todo.upper):
-        part = -(-n // (threads * lanes)) * lanes
-        _each(do, [(todo.upper, a, min(n, a + part)) for a in range(0, n, part)], threads)
-    root = shared[todo.root_at :][: len(out) * todo.root_lanes].reshape(len(out), -1)
-    out[:] = root if len(todo.upper) else root[:, patterns.pattern_of[patterns.row[tree.root]]]
-    return True
+    @classmethod
+    def of(
+        cls, plan: Plan, sizes: Sizes, tables: _Tables, evidence: Evidence, start: int, stop: int
+    ) -> _Batch | None:
+        """Find the patterns and make the schedule; None where it needs too much memory."""
+        tree, n = plan.vtree, stop - start
+        codes = np.stack([code[start:stop] for code in evidence.codes])
+        n_states = np.array([len(table) for table in tables.log])
+        patterns = number_patterns(tree.left, tree.right, tree.variable, codes, n_states)
+        lanes = sizes.lanes(plan, n)
+        todo = schedule(plan, sizes, patterns, tables.log, n, lanes)
+        if 8 * todo.shared_size > MEMORY and n > lanes:
+            return None
+        maps = np.concatenate([patterns.pattern_of.reshape(-1), patterns.children])
+        shared = not len(todo.upper)
+        root_pattern = patterns.pattern_of[patterns.row[tree.root]] if shared else None
+        return cls(todo, maps, root_pattern, lanes, n)
+
+    def walk(self, plan: Plan, algebra: Any, constants: Floats, out: Floats) -> None:  # noqa: ANN401
+        """Fill ``out`` (vectors of the root layer, rows)."""
+        todo, lanes, n = self.todo, self.lanes, self.n_rows
+        shared = np.empty(todo.shared_size)
+        flags = np.zeros(len(plan.vtree), np.uint8)
+
+        def do(steps: Ints, first: int, last: int) -> None:
+            walk(
+                algebra,
+                plan.p,
+                plan.weights,
+                plan.g,
+                constants,
+                plan.pairs,
+                steps,
+                np.zeros(todo.local_size),
+                todo.room,
+                shared,
+                flags,
+                self.maps,
+                todo.states,
+                lanes,
+                first,
+                last,
+            )
+
+        work = sum(todo.group_cost) + todo.upper_cost * n
+        threads = current().n_threads() if work > SMALL else 1
+        _each(do, [(steps, 0, 1) for steps in _deal(todo, threads)], threads)
+        if len(todo.upper):
+            part = -(-n // (threads * lanes)) * lanes
+            _each(do, [(todo.upper, a, min(n, a + part)) for a in range(0, n, part)], threads)
+        root = shared[todo.root_at :][: len(out) * todo.root_lanes].reshape(len(out), -1)
+        out[:] = root if self.root_pattern is None else root[:, self.root_pattern]
 
 
 def _deal(todo: Schedule, threads: int) -> list[Ints]:

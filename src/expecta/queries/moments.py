@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from expecta.arrays import Bools, Complexes, Floats
 from expecta.evidence import Evidence, Rows, as_evidence
 from expecta.pair.algebras import Expectation, Extremes, Moments, Spectrum, constants
-from expecta.pair.engine import Root, run
+from expecta.pair.engine import Root, run, run_each
 from expecta.pair.plan import Plan
 from expecta.queries.impossible import check_possible
 
@@ -163,23 +164,24 @@ def exponential(pair: Pair, X: Rows, z: Complexes, on_impossible: str) -> Comple
 
 def exponential_of(pair: Pair, evidence: Evidence, z: Complexes) -> tuple[Complexes, Bools]:
     """E[exp(z (bias + g))], and which rows are impossible."""
-    outputs = pair.g.n_outputs
-    out = np.zeros((len(evidence), outputs, len(z)), np.complex128)
+    outputs, n = pair.g.n_outputs, len(evidence)
+    step = min(max(FREQUENCIES, CHANNELS // outputs), max(1, len(z)))
+    runs = -(-max(1, len(z)) // step)
+    padded = np.zeros(runs * step, np.complex128)
+    padded[: len(z)] = z
+    algebra = Spectrum(outputs * step)
+    tables = [partial(constants, algebra, pair.plan.phi, part) for part in padded.reshape(runs, -1)]
+    out = np.zeros((n, outputs, runs, step), np.complex128)
     off: Any = 0.0
-    impossible = np.zeros(len(evidence), np.bool_)
     if not pair.g.covers_everything:
         off = (1.0 - _support(pair, _numbers(pair.plan, evidence)))[:, None, None]
-    step = max(FREQUENCIES, CHANNELS // outputs)
-    for first in range(0, max(1, len(z)), step):
-        part = z[first : first + step]
-        algebra = Spectrum(outputs * len(part))
-        root = run(pair.plan, algebra, constants(algebra, pair.plan.phi, part), evidence)
-        impossible = root.q <= 0
+    roots = run_each(pair.plan, algebra, tables, evidence)
+    for k, root in enumerate(roots):
         if len(root.state):
-            parts = _divide(root.state, root.q).reshape(outputs, len(part), 2, -1)
-            values = parts[:, :, 0] + 1j * parts[:, :, 1]
-            out[:, :, first : first + step] = values.transpose(2, 0, 1)
-    return (out + off) * np.exp(pair.g.bias[:, None] * z), impossible
+            parts = _divide(root.state, root.q).reshape(outputs, step, 2, n)
+            out[:, :, k] = (parts[:, :, 0] + 1j * parts[:, :, 1]).transpose(2, 0, 1)
+    values = out.reshape(n, outputs, runs * step)[:, :, : len(z)]
+    return (values + off) * np.exp(pair.g.bias[:, None] * z), roots[0].q <= 0
 
 
 def _numbers(plan: Plan, evidence: Evidence) -> Root:
