@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from expecta.arrays import Floats, Ints, frozen
 from expecta.circuits.build import Choice, Leaf, assemble
+from expecta.circuits.circuit import Circuit
 from expecta.circuits.properties import Properties, determinism, normalisation
 from expecta.circuits.structure import Structure
 from expecta.errors import StructureError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["ProbabilisticCircuit"]
 
 
-class ProbabilisticCircuit:
+class ProbabilisticCircuit(Circuit):
     """A distribution p over categorical variables (Equation 2 of the paper).
 
     Smooth and structured-decomposable along a vtree, so that marginals and
@@ -101,21 +102,6 @@ class ProbabilisticCircuit:
         return draw_circuit(self.structure, np.exp(self.log_weight)[:, None], names, silent=1.0)
 
     # -- what it is -------------------------------------------------------------------
-
-    @property
-    def vtree(self) -> Vtree:
-        """The vtree the circuit decomposes along."""
-        return self.structure.vtree
-
-    @property
-    def cardinalities(self) -> Ints:
-        """Number of values of each variable."""
-        return self.structure.cardinalities
-
-    @property
-    def n_variables(self) -> int:
-        """How many variables the distribution is over."""
-        return self.structure.n_variables
 
     @cached_property
     def properties(self) -> Properties:

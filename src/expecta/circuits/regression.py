@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from expecta.arrays import Floats, Ints, frozen
+from expecta.arrays import Floats, frozen
 from expecta.circuits.build import Choice, Leaf, assemble
+from expecta.circuits.circuit import Circuit
 from expecta.circuits.properties import Properties, Verdict, determinism
 from expecta.circuits.structure import Structure
 from expecta.errors import StructureError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["RegressionCircuit"]
 
 
-class RegressionCircuit:
+class RegressionCircuit(Circuit):
     """A function g of categorical variables, with one or many outputs (Equation 3).
 
     ``g(x)`` is the bias plus the parameters of every wire that ``x`` makes hot. A
@@ -113,21 +114,6 @@ class RegressionCircuit:
         return draw_circuit(self.structure, self.weight, names)
 
     # -- what it is -------------------------------------------------------------------
-
-    @property
-    def vtree(self) -> Vtree:
-        """The vtree the circuit decomposes along."""
-        return self.structure.vtree
-
-    @property
-    def cardinalities(self) -> Ints:
-        """Number of values of each variable."""
-        return self.structure.cardinalities
-
-    @property
-    def n_variables(self) -> int:
-        """How many variables the function has."""
-        return self.structure.n_variables
 
     @property
     def n_outputs(self) -> int:

@@ -10,7 +10,7 @@ from expecta.arrays import Floats, Ints
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
 from expecta.pair.pairing import Layers, Pairing, layers, no_pairs, pairing
-from expecta.pair.walk import LOG_UNIT, Weights
+from expecta.pair.probabilities import LOG_UNIT, Weights
 from expecta.vtree import Vtree
 
 __all__ = ["Plan"]

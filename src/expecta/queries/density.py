@@ -17,7 +17,7 @@ from expecta.evidence import Evidence, Rows, as_evidence
 from expecta.pair.algebras import Expectation, constants
 from expecta.pair.engine import run
 from expecta.pair.plan import Plan
-from expecta.pair.walk import LOG_UNIT
+from expecta.pair.probabilities import LOG_UNIT
 from expecta.queries.impossible import check_possible
 from expecta.queries.passes import Leaves, complete, draw, entropies, posteriors, read_leaves
 from expecta.settings import Progress, current

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from expecta.arrays import Floats
 from expecta.pair.compiled import kernel
 from expecta.pair.pairing import Layers
-from expecta.pair.walk import TINY, UNIT, Weights, power
+from expecta.pair.probabilities import TINY, UNIT, Weights, power
 
 __all__ = ["Leaves", "leaf_term", "read_leaves"]
 

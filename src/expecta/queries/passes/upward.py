@@ -10,7 +10,7 @@ import numpy.typing as npt
 from expecta.arrays import Floats
 from expecta.pair.compiled import U, kernel
 from expecta.pair.pairing import Layers
-from expecta.pair.walk import Weights, power, probabilities
+from expecta.pair.probabilities import Weights, power, probabilities
 from expecta.queries.passes.leaves import Leaves, leaf_term
 
 __all__ = ["room", "share", "up"]
