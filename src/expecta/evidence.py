@@ -40,6 +40,15 @@ class Evidence:
     codes: tuple[Ints, ...]  # per variable (rows,)
     n_rows: int
 
+    def __post_init__(self) -> None:
+        if len(self.states) != len(self.codes):
+            raise DomainError(f"states of {len(self.states)} variables, codes of {len(self.codes)}")
+        for variable, (table, code) in enumerate(zip(self.states, self.codes, strict=True)):
+            if table.ndim != 2 or code.shape != (self.n_rows,):
+                raise DomainError(f"evidence on variable {variable} needs a code for every row")
+            if self.n_rows and not (code.min() >= 0 and code.max() < len(table)):
+                raise DomainError(f"a code of variable {variable} names no state")
+
     # -- builders ---------------------------------------------------------------------
 
     @classmethod
@@ -61,18 +70,20 @@ class Evidence:
         """Fix a variable to a value, or to one value per row."""
         card = self._card(variable)
         values = np.atleast_1d(np.asarray(value))
-        if values.dtype.kind not in "iu" or np.any((values < 0) | (values >= card)):
+        if not np.all(_is_value(values, card)) or values.ndim != 1:
             raise DomainError(f"variable {variable} takes the values 0 .. {card - 1}, not {value}")
-        return self._and(variable, np.eye(card), values.astype(np.int32))
+        used, codes = np.unique(values, return_inverse=True)
+        table = (used[:, None] == np.arange(card)).astype(np.float64)
+        return self._and(variable, table, codes.reshape(-1).astype(np.int32))
 
     def among(self, variable: int, values: Iterable[int]) -> Evidence:
         """Say that a variable is one of these values, in every row."""
         card = self._card(variable)
-        allowed = sorted({int(x) for x in values})
-        if any(not 0 <= x < card for x in allowed):
+        allowed = list(values)
+        if not np.all(_is_value(np.array(allowed or [0]), card)):
             raise DomainError(f"variable {variable} takes the values 0 .. {card - 1}: {allowed}")
         weights = np.zeros(card)
-        weights[allowed] = 1.0
+        weights[np.array(allowed, np.int64)] = 1.0
         return self.likelihood(variable, weights)
 
     def between(self, variable: int, low: int, high: int) -> Evidence:
@@ -144,7 +155,11 @@ class Evidence:
     def __len__(self) -> int:
         return self.n_rows
 
-    def __getitem__(self, rows: slice | Ints | Bools) -> Evidence:
+    def __getitem__(self, rows: int | slice | Ints | Bools) -> Evidence:
+        if isinstance(rows, int | np.integer):
+            if not -self.n_rows <= rows < self.n_rows:  # also what ends a loop over rows
+                raise IndexError(f"row {rows} of {self.n_rows}")
+            rows = np.array([rows])
         codes = tuple(code[rows] for code in self.codes)
         n = len(codes[0]) if codes else 0
         return Evidence(self.states, codes, n)
@@ -164,8 +179,12 @@ class Evidence:
         both, code = np.unique(pair, return_inverse=True)
         old, new = np.divmod(both, len(states))
         table = self.states[variable][old] * states[new]
-        if np.any((table == 0) & (self.states[variable][old] > 0) & (states[new] > 0)):
-            raise DomainError(f"the weights for variable {variable} multiply to less than 1e-308")
+        possible = (self.states[variable][old] > 0) & (states[new] > 0)
+        if not np.all(np.isfinite(table)) or np.any(possible & (table < 2.3e-308)):
+            raise DomainError(
+                f"the weights for variable {variable} multiply to more or less than a float holds; "
+                f"divide them by a constant first"
+            )
 
         def put(items: tuple[Any, ...], item: Any) -> tuple[Any, ...]:  # noqa: ANN401
             return (*items[:variable], item, *items[variable + 1 :])
@@ -194,12 +213,17 @@ def as_evidence(X: Rows, cardinalities: Ints) -> Evidence:
 
 def _as_codes(X: npt.ArrayLike, cards: Ints) -> Ints:
     """Read a table of values; unknown becomes -1."""
-    array = np.asarray(X)
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        raise DomainError("the rows of X differ in length") from None
     if array.ndim != 2:
         hint = ": for one row pass [row]" if array.ndim == 1 else ""
         raise DomainError(f"X must be a table with two dimensions, not {array.ndim}{hint}")
     if array.shape[1] != len(cards):
         raise DomainError(f"X has {array.shape[1]} columns, the circuit {len(cards)} variables")
+    if isinstance(X, np.ma.MaskedArray):  # what is masked is unknown
+        array = np.where(np.ma.getmaskarray(X), np.nan, array.astype(np.float64))
     if array.dtype.kind == "O":
         array = _from_objects(array)
     if array.dtype.kind == "f":
@@ -223,6 +247,11 @@ def _as_codes(X: npt.ArrayLike, cards: Ints) -> Ints:
     return values.astype(np.int64)
 
 
+def _is_value(values: npt.NDArray[Any], card: int) -> npt.NDArray[Any] | bool:
+    """Whether these are whole numbers that a variable can take."""
+    return values.dtype.kind in "iu" and (values >= 0) & (values < card)
+
+
 def _states(values: Ints, card: int) -> tuple[Floats, Ints]:
     """Return the states of one column and each row's state."""
     if card <= 64:  # a state for every value, and a last one for "unknown"
@@ -237,7 +266,8 @@ def _from_objects(array: npt.NDArray[Any]) -> Floats:
     """Turn Python objects into floats; None and pd.NA are unknown like NaN."""
     out = np.empty(array.shape)
     for index, cell in np.ndenumerate(array):
-        if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        unknown = cell is None or type(cell).__name__ in ("NAType", "NaTType")
+        if unknown or (isinstance(cell, int | np.integer) and cell == -1):
             out[index] = np.nan
             continue
         try:

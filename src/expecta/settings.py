@@ -45,14 +45,15 @@ def current() -> Settings:
 def using(*, threads: int | None = None, progress: bool | None = None) -> Iterator[Settings]:
     """Change the settings for the calls inside a ``with`` block.
 
-    Answers do not depend on either setting.
+    Answers do not depend on either setting. The settings hold for the thread (or task)
+    that enters the block, not for threads of your own that it starts.
 
     >>> with using(threads=1) as settings:
     ...     settings.n_threads()
     1
     """
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads must be at least 1, not {threads}")
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise ValueError(f"threads must be a whole number of at least 1, not {threads!r}")
     old = current()
     new = replace(
         old,

@@ -243,6 +243,9 @@ class Vtree:
                 stack[-2:] = [(stack[-2], stack[-1])]
         return stack[0]
 
+    def __reduce__(self) -> tuple[Any, ...]:  # through the constructor: checked and frozen
+        return Vtree, (self.left, self.right, self.variable, self.ids)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Vtree):
             return NotImplemented

@@ -25,6 +25,8 @@ def independent(vtree: Vtree, tables: Sequence[npt.ArrayLike]) -> ProbabilisticC
     0.16
     """
     arrays = [np.asarray(table, np.float64) for table in tables]
+    if any(table.ndim != 1 for table in arrays):
+        raise StructureError("a probability table has one number per value")
     structure = _single(vtree, [len(table) for table in arrays])
     with np.errstate(divide="ignore"):
         return ProbabilisticCircuit(structure, np.log(_per_edge(structure, arrays, 1.0)[:, 0]))
@@ -83,6 +85,10 @@ def naive_bayes(
     """
     weights = np.asarray(prior, np.float64)
     k = len(weights)
+    if len(conditionals) != vtree.n_variables:
+        raise StructureError(
+            f"{len(conditionals)} conditionals for a vtree of {vtree.n_variables} variables"
+        )
     tables: list[Floats] = []
     for variable, table in enumerate(conditionals):
         if (table is None) != (variable == class_variable):

@@ -135,6 +135,9 @@ class ProbabilisticCircuit(Circuit):
         )
         return ProbabilisticCircuit(structure, self.log_weight[edges])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ProbabilisticCircuit, (self.structure, self.log_weight)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ProbabilisticCircuit):
             return NotImplemented

@@ -76,41 +76,56 @@ def determinism(structure: Structure, live: Bools) -> Verdict:
     elements is checked itself, but its nodes count as overlapping for the layers
     above, which is sound: "deterministic" is never said wrongly.
     """
-    s = structure
+    # Parameters play no part: nodes with the same edges are one. What is not live goes.
+    s, edges = structure.merged(lambda first, last: b"", live)
     overlap: list[Bools | None] = [None] * len(s.vtree)  # None: any two nodes may overlap
+    assumed = False
     for v in range(len(s.vtree)):
         first, last = int(s.node_start[v]), int(s.node_start[v + 1])
-        edges = slice(int(s.edge_start[first]), int(s.edge_start[last]))
-        owner = (s.node_of_edge[edges] - first)[live[edges]]
+        mine = slice(int(s.edge_start[first]), int(s.edge_start[last]))
+        owner, target = s.node_of_edge[mine] - first, s.target[mine]
         if s.vtree.variable[v] >= 0:  # two values never meet
-            values = np.zeros((last - first, s.cardinalities[s.vtree.variable[v]]), np.float32)
-            values[owner, s.target[edges][live[edges]]] = 1.0
-            overlap[v] = (values @ values.T) > 0
+            chosen = np.zeros((last - first, s.cardinalities[s.vtree.variable[v]]), np.float32)
+            chosen[owner, target] = 1.0
+            overlap[v] = (chosen @ chosen.T) > 0
             continue
-        target = s.target[edges][live[edges]]
         for node in np.flatnonzero(np.bincount(owner) > 1):
-            mine = target[owner == node]
-            met = _meet(s, v, mine, overlap)
-            np.fill_diagonal(met, False)
-            if np.any(met) or len(np.unique(mine)) < len(mine):
-                name = s.name_of(first + int(node))
+            if _any_meet(s, v, target[owner == node], overlap):
+                origin = structure.node_of_edge[edges[s.edge_start[first + node]]]
+                name = structure.name_of(int(origin))
+                if assumed:
+                    return Verdict(False, f"it could not be decided whether {name} is")
                 return Verdict(False, f"{name} has two edges that one row can satisfy")
         elements = np.arange(s.element_start[v], s.element_start[v + 1])
         if len(elements) <= EXACT_ELEMENTS:
             chosen = np.zeros((last - first, len(elements)), np.float32)
             chosen[owner, target - elements[0]] = 1.0
-            meets = _meet(s, v, elements, overlap).astype(np.float32)
+            meets = _meet(s, v, elements, elements, overlap).astype(np.float32)
             overlap[v] = (chosen @ meets @ chosen.T) > 0
+        else:
+            assumed = True
         overlap[s.vtree.left[v]] = overlap[s.vtree.right[v]] = None  # no longer needed
     return Verdict(True)
 
 
-def _meet(s: Structure, v: int, elements: Ints, overlap: list[Bools | None]) -> Bools:
-    """Whether any two of these elements of a layer have a row in common."""
-    out = np.ones((len(elements), len(elements)), np.bool_)
+def _any_meet(s: Structure, v: int, elements: Ints, overlap: list[Bools | None]) -> bool:
+    """Whether two of a node's elements have a row in common, some of them at a time."""
+    step = max(1, 20_000_000 // len(elements))
+    for start in range(0, len(elements), step):
+        some = elements[start : start + step]
+        met = _meet(s, v, some, elements, overlap)
+        met[np.arange(len(some)), start + np.arange(len(some))] = False
+        if np.any(met):
+            return True
+    return False
+
+
+def _meet(s: Structure, v: int, some: Ints, others: Ints, overlap: list[Bools | None]) -> Bools:
+    """Whether elements of a layer have a row in common.  # (some, others)."""
+    out = np.ones((len(some), len(others)), np.bool_)
     for children, child in ((s.left, s.vtree.left[v]), (s.right, s.vtree.right[v])):
         below = overlap[child]
         if below is not None:
-            local = children[elements] - int(s.node_start[child])
-            out &= below[np.ix_(local, local)]
+            first = int(s.node_start[child])
+            out &= below[np.ix_(children[some] - first, children[others] - first)]
     return out

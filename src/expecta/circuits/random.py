@@ -10,6 +10,7 @@ from expecta.arrays import Ints
 from expecta.circuits.build import Draft, Parameter
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
+from expecta.errors import StructureError
 from expecta.vtree import Vtree
 
 __all__ = ["random_probabilistic", "random_regression"]
@@ -66,7 +67,10 @@ def random_regression(
 
 
 def _cards(vtree: Vtree, cardinalities: Sequence[int] | None) -> Ints:
-    return np.full(vtree.n_variables, 2) if cardinalities is None else np.asarray(cardinalities)
+    cards = np.full(vtree.n_variables, 2) if cardinalities is None else np.asarray(cardinalities)
+    if len(cards) != vtree.n_variables:
+        raise StructureError(f"{len(cards)} cardinalities for {vtree.n_variables} variables")
+    return cards
 
 
 def _dense(vtree: Vtree, cards: Ints, units: int, rng: np.random.Generator) -> tuple[Draft, int]:

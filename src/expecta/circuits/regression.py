@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -151,6 +151,9 @@ class RegressionCircuit(Circuit):
         """Return the same function with equal nodes made one."""
         structure, edges = self.structure.merged(lambda a, b: self.weight[a:b].tobytes())
         return RegressionCircuit(structure, self.weight[edges], self.bias, link=self.link)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(RegressionCircuit, link=self.link), (self.structure, self.weight, self.bias)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RegressionCircuit):

@@ -11,8 +11,9 @@ that a whole circuit is six integer arrays, whatever its size.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from expecta.vtree import Vtree
 
 __all__ = ["MAX_CARDINALITY", "Structure"]
 
-MAX_CARDINALITY = 1 << 20  # bounds what a hostile file can make us allocate
+MAX_CARDINALITY = 1 << 16  # bounds what a hostile file can make us allocate
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,9 @@ class Structure:
         for name in ("cardinalities", "left", "right", "target"):
             object.__setattr__(self, name, frozen(getattr(self, name), np.int32, 1, name))
         self._check()
+
+    def __reduce__(self) -> tuple[Any, ...]:  # through the constructor: checked and frozen
+        return Structure, tuple(getattr(self, field.name) for field in fields(self))
 
     # -- sizes ------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,7 +32,13 @@ def kernel(function: F) -> F:
     one another across files, so the cache is named after the text of all of them:
     another version of this package neither uses nor trips over it.
     """
-    compiled = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    if numba.config.DISABLE_JIT:
+        return function
+    compile_with = partial(numba.njit, nogil=True, error_model="numpy")
+    try:
+        compiled = compile_with(cache=True)(function)
+    except RuntimeError:  # no folder to write to: compile anew in every process
+        return compile_with()(function)  # type: ignore[no-any-return]
     cache = compiled._cache
     cache._cache_file = IndexDataCacheFile(
         cache_path=cache._cache_path,
@@ -42,7 +48,7 @@ def kernel(function: F) -> F:
     return compiled  # type: ignore[no-any-return]
 
 
-@cache
+@lru_cache
 def _fingerprint() -> str:
     digest = hashlib.sha256()
     package = Path(__file__).parent.parent

@@ -29,6 +29,7 @@ __all__ = ["Root", "run", "run_each"]
 
 MEMORY = 192 * 1024 * 1024  # bytes for the shared layers of a batch
 CELLS = 4 * 1024 * 1024  # cells of evidence in a batch
+WORK = 4_000_000_000  # multiplications in a batch: a second or so until the bar moves
 SMALL = 1_000_000  # multiplications below which threads cost more than they bring
 
 
@@ -61,7 +62,8 @@ def run_each(
     tables = _Tables.of(evidence)
     n = len(evidence)
     out = np.empty((len(constants), int(sizes.rows[-1]), n))
-    batch = max(64, CELLS // len(plan.cardinalities))
+    per_row = max(1, int(sizes.cost.sum()))
+    batch = max(64, min(CELLS // len(plan.cardinalities), WORK // per_row))
     with Progress("rows", n * len(constants)) as progress:
         start = 0
         while start < n:

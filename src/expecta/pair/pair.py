@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -85,6 +86,9 @@ class Pair:
 
         write_pair(self.p, self.g, path)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Pair, (self.p, self.g)
+
     def __repr__(self) -> str:
         return f"Pair({self.p!r}, {self.g!r}, {self.plan.n_joins} pairs of AND gates)"
 
@@ -112,6 +116,7 @@ class Pair:
         """
         from expecta.queries import moments
 
+        order = index(order)
         if order < 0:
             raise ValueError(f"the order of a moment is at least 0, not {order}")
         compute = moments.central if central else moments.raw
@@ -146,7 +151,12 @@ class Pair:
         return self.p.log_prob(X)
 
     def range(self, X: Rows, *, on_impossible: str = "nan") -> tuple[Floats, Floats]:
-        """Return the least and the greatest g that is possible given what is known. Exact."""
+        """Return the least and the greatest g that is possible given what is known. Exact.
+
+        Where g's formula does not cover everything, its value off the support (the bias)
+        counts if the probability of being there exceeds rounding, about 1e-15 times the
+        number of variables.
+        """
         from expecta.queries import moments
 
         low, high = moments.extremes(self, X, on_impossible)

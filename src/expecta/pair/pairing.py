@@ -133,12 +133,18 @@ def _meet(
     g0, g1 = g.node_start[v], g.node_start[v + 1]
     n_g = g1 - g0
     if p.variable[v] >= 0:
+        most = 0
+        for a in range(p.edge_start[p0], p.edge_start[p1]):
+            most = max(most, p.target[a])
+        seen_by = np.full(most + 1, -1, np.int64)  # the last node of p that allows a value
         for n in range(p0, p1):
+            for a in range(p.edge_start[n], p.edge_start[n + 1]):
+                seen_by[p.target[a]] = n
             for m in range(g0, g1):
-                for a in range(p.edge_start[n], p.edge_start[n + 1]):
-                    for b in range(g.edge_start[m], g.edge_start[m + 1]):
-                        if p.target[a] == g.target[b]:
-                            pair_state[pair_at[v] + (n - p0) * n_g + m - g0] = 1
+                for b in range(g.edge_start[m], g.edge_start[m + 1]):
+                    if g.target[b] <= most and seen_by[g.target[b]] == n:
+                        pair_state[pair_at[v] + (n - p0) * n_g + m - g0] = 1
+                        break
         return
     left, right = p.tree_left[v], p.tree_right[v]
     left_at, right_at = pair_at[left], pair_at[right]

@@ -39,6 +39,9 @@ __all__ = ["STEP_FIELDS", "walk"]
 
 Array = npt.NDArray[Any]
 
+LEAST = 5e-324  # the smallest float above zero
+LOG_LEAST = float(np.log(LEAST))
+
 # One step of a walk computes one layer. Fields of a row of ``steps``:
 VERTEX = 0  # the vtree node
 LANES = 1  # number of lanes, or -1: those of the block of rows
@@ -234,7 +237,9 @@ def _leaf(
             z[exponent + i] = k
             total = 0.0
             for a in edges:
-                w = np.exp(weights.log[a] + states[row + p.target[a]] - k * LOG_UNIT)
+                log_w = weights.log[a] + states[row + p.target[a]] - k * LOG_UNIT
+                # too small for a float is still possible
+                w = np.exp(log_w) if log_w > LOG_LEAST or log_w == -np.inf else LEAST
                 z[small + p.target[a] * lanes + i] = w
                 total += w
             z[q + i] = total

@@ -18,16 +18,19 @@ import numpy.typing as npt
 from expecta.arrays import Bools, Complexes, Floats, Ints
 from expecta.errors import DomainError
 from expecta.evidence import Evidence, Rows, as_evidence
+from expecta.pair.algebras.spectrum import turn
 from expecta.queries.impossible import check_possible
-from expecta.queries.moments import exponential_of, extremes_of
-from expecta.queries.spectral import NORMAL, coarse, quadrature
+from expecta.queries.moments import exponential_of, extremes_of, off_support
+from expecta.queries.spectral import NORMAL, check_tolerance, coarse, quadrature
 
 if TYPE_CHECKING:
     from expecta.pair.pair import Pair
 
 __all__ = ["Distribution", "distribution"]
 
-ATOMS = 4096  # completions of a row up to which they are enumerated
+ATOMS = 1024  # completions of a row up to which they are enumerated
+CELLS = 1 << 23  # cells of completions to write out at once
+FLAT = 1e-12  # a range of g below this part of its parameters is rounding
 BLUR = 500.0  # the range of g over the width of the blur, where there is no noise
 NARROW = 4000.0  # the same, where there is noise: less noise than that is blurred too
 
@@ -70,13 +73,20 @@ class Distribution:
         return 1.0 - self.cdf(c)
 
     def density(self, y: npt.ArrayLike) -> Floats:
-        """Density of y; needs noise, since g alone has atoms and no density."""
+        """Density of y; needs noise, since g alone has atoms and no density.
+
+        Noise below 1/4000 of g's range is widened to that; ``resolution`` is then not zero.
+        """
         if np.any(self.noise <= 0):
             raise DomainError("g alone has no density: pass noise > 0, or ask for the cdf")
         return self._ask(y, lambda part, entries, at: part.density(entries, at))
 
     def quantile(self, q: npt.ArrayLike) -> Floats:
-        """Least c with P(y <= c) >= q."""
+        """Least c with P(y <= c) >= q, for rows that are enumerated.
+
+        For others some c with P(y <= c) = q, give or take ``error`` and ``resolution``:
+        on a plateau between two steps that can be any place of the plateau.
+        """
         levels = np.asarray(q, np.float64)
         if not np.all((levels >= 0) & (levels <= 1)):
             raise DomainError(f"a quantile's level lies between 0 and 1, not {q!r}")
@@ -100,11 +110,13 @@ class Distribution:
         if np.any(np.isnan(question)):
             raise DomainError("the question is not a number")
         columns = question.shape[-1] if question.ndim else 1
+        if columns == 0:
+            return np.empty((rows, self.outputs, 0))[:, 0 if self.outputs == 1 else slice(None)]
         table = np.broadcast_to(question, (rows, columns)) if question.ndim < 2 else question
         out = np.full((rows, self.outputs, columns), np.nan)
         flat = out.reshape(-1, columns)  # an entry is a row and an output
         for part in self.parts:
-            local = np.repeat(np.arange(len(part.entries)), columns)
+            local = np.repeat(part.local, columns)
             at = table[part.entries // self.outputs].reshape(-1)
             flat[part.entries] = answer(part, local, at).reshape(-1, columns)
         if self.outputs == 1:
@@ -116,38 +128,52 @@ def distribution(
     pair: Pair, X: Rows, noise: float | npt.ArrayLike, tol: float, on_impossible: str
 ) -> Distribution:
     """Answer :meth:`expecta.Pair.distribution`."""
+    check_tolerance(tol)
     evidence = as_evidence(X, pair.p.cardinalities)
     outputs = pair.g.n_outputs
-    tau = np.broadcast_to(np.asarray(noise, np.float64), (outputs,)).copy()
-    if not np.all(np.isfinite(tau) & (tau >= 0)):
-        raise DomainError(f"noise is a standard deviation >= 0, not {noise!r}")
+    tau = _noise(noise, outputs)
     low, high, impossible = extremes_of(pair, evidence)
     check_possible(impossible, on_impossible)
-    few = _completions(evidence) <= ATOMS
-    parts: list[_Part] = []
-    error = np.zeros(low.size)
-    resolution = np.zeros(low.size)
-    rows = np.flatnonzero(few & ~impossible)
-    for some in _chunks(rows, _completions(evidence)[rows]):
-        parts += _enumerated(pair, evidence, some, tau)
+    completions = _completions(evidence)
+    few = completions <= ATOMS
+    parts = _enumerated(pair, evidence, np.flatnonzero(few & ~impossible), completions, tau)
+    error, resolution = np.zeros(low.size), np.zeros(low.size)
     rest = np.flatnonzero(~few & ~impossible)
     for output in range(outputs):
-        width = np.maximum((high - low)[rest, output], 1e-300)
+        width = (high - low)[rest, output]
+        size = np.abs(low[rest, output]) + np.abs(high[rest, output])
+        flat = width <= FLAT * (size + np.abs(pair.g.weight[:, output]).max())
+        if np.any(flat):  # nothing that is unknown matters: one atom
+            entries = rest[flat] * outputs + output
+            atom = high[rest[flat], output][:, None]
+            parts.append(_Atoms(entries, np.arange(len(atom)), atom, 0 * atom + 1, tau[output]))
+            resolution[entries] = width[flat]
+        rows, width = rest[~flat], width[~flat]
         blur = np.maximum(tau[output], coarse(width) / (NARROW if tau[output] else BLUR))
         reach = coarse(width / blur)
         for pick in np.unique(np.stack([blur, reach]), axis=1).T:
-            chosen = rest[(blur == pick[0]) & (reach == pick[1])]
+            chosen = rows[(blur == pick[0]) & (reach == pick[1])]
             part = _Spectral.of(
                 pair, evidence, chosen, output, float(pick[0]), float(pick[1]), tol, low, high
             )
             parts.append(part)
-            error[part.entries] = part.error
+            error[part.entries] = part.error + off_support(pair)
             if pick[0] > tau[output]:
                 resolution[part.entries] = part.margin
     shape = (len(evidence), outputs) if outputs > 1 else (len(evidence),)
     return Distribution(
         tuple(parts), impossible, outputs, tau, error.reshape(shape), resolution.reshape(shape)
     )
+
+
+def _noise(noise: float | npt.ArrayLike, outputs: int) -> Floats:
+    tau = np.asarray(noise, np.float64)
+    if tau.shape not in ((), (outputs,)) or not np.all(np.isfinite(tau) & (tau >= 0)):
+        raise DomainError(
+            f"noise is a standard deviation >= 0, or one for each of {outputs} outputs, "
+            f"not {noise!r}"
+        )
+    return np.broadcast_to(tau, (outputs,)).copy()
 
 
 def _completions(evidence: Evidence) -> Floats:
@@ -158,18 +184,14 @@ def _completions(evidence: Evidence) -> Floats:
     return total
 
 
-def _chunks(rows: Ints, sizes: Floats) -> list[Ints]:
-    """Cut rows so that no chunk has more than a few completions in all."""
-    if not len(rows):
-        return []
-    number = np.cumsum(sizes) // (64 * ATOMS)
-    return np.split(rows, np.flatnonzero(np.diff(number)) + 1)
-
-
 class _Part:
-    """Some entries (row and output) of a distribution that are answered alike."""
+    """Some entries (row and output) of a distribution that are answered alike.
+
+    ``local`` is each entry's place in the part: equal rows have one place.
+    """
 
     entries: Ints
+    local: Ints
 
     def cdf(self, entry: Ints, c: Floats) -> Floats:
         raise NotImplementedError
@@ -200,11 +222,12 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class _Atoms(_Part):
-    """Enumerated entries of one number of atoms; sorted by value, padded with weight zero."""
+    """Entries whose atoms are known; sorted by value, padded with weight zero."""
 
     entries: Ints
-    value: Floats  # (entries, atoms)
-    weight: Floats  # (entries, atoms)
+    local: Ints
+    value: Floats  # (places, atoms)
+    weight: Floats  # (places, atoms)
     noise: float
 
     def cdf(self, entry: Ints, c: Floats) -> Floats:
@@ -244,6 +267,7 @@ class _Spectral(_Part):
     """Entries of one output that share their frequencies."""
 
     entries: Ints
+    local: Ints
     t: Floats  # (frequencies,)
     weight: Floats  # (frequencies,) of the distribution function
     bell: Floats  # (frequencies,) of the density
@@ -269,14 +293,15 @@ class _Spectral(_Part):
         tail = NORMAL.tail(tol)
         rule = quadrature(NORMAL, reach + tail, tol)
         t = rule.t / blur
-        phi = exponential_of(pair, evidence[rows], 1j * t)[0][:, output]
+        phi = exponential_of(pair, evidence[rows], 1j * t, output)[0][:, 0]
         centre = 0.5 * (low + high)[rows, output]
         return cls(
             entries=rows * pair.g.n_outputs + output,
+            local=np.arange(len(rows)),
             t=t,
             weight=rule.weight,
             bell=rule.step / (np.pi * blur) * np.exp(-0.5 * rule.t**2),
-            phi=phi * np.exp(-1j * centre[:, None] * t),
+            phi=phi * turn(centre[:, None], -1j * t),
             centre=centre,
             half=0.5 * (high - low)[rows, output],
             margin=tail * blur,
@@ -289,7 +314,7 @@ class _Spectral(_Part):
         for a in range(0, len(entry), step):
             part = slice(a, a + step)
             at = (c[part] - self.centre[entry[part]])[:, None]
-            yield part, self.phi[entry[part]] * np.exp(-1j * self.t * at)
+            yield part, self.phi[entry[part]] * turn(at, -1j * self.t)
 
     def cdf(self, entry: Ints, c: Floats) -> Floats:
         low, high = self.support(entry)
@@ -311,8 +336,30 @@ class _Spectral(_Part):
         return self.centre[entry] - reach, self.centre[entry] + reach
 
 
-def _enumerated(pair: Pair, evidence: Evidence, rows: Ints, noise: Floats) -> list[_Part]:
-    """Enumerate the completions of some rows and weigh them by p and the evidence."""
+def _enumerated(
+    pair: Pair, evidence: Evidence, rows: Ints, completions: Floats, noise: Floats
+) -> list[_Part]:
+    """Make parts of rows with few completions; equal rows are enumerated once."""
+    if not len(rows):
+        return []
+    codes = np.stack([code[rows] for code in evidence.codes], axis=1)
+    _, first, place = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    place = place.reshape(-1)
+    cells = np.cumsum(completions[rows[first]] * codes.shape[1])
+    parts: list[_Part] = []
+    for chunk in np.split(np.arange(len(first)), np.flatnonzero(np.diff(cells // CELLS)) + 1):
+        here = np.flatnonzero((place >= chunk[0]) & (place <= chunk[-1]))
+        for output, (value, weight) in enumerate(_atoms(pair, evidence, rows[first[chunk]])):
+            entries = rows[here] * len(noise) + output
+            parts.append(_Atoms(entries, place[here] - chunk[0], value, weight, noise[output]))
+    return parts
+
+
+def _atoms(pair: Pair, evidence: Evidence, rows: Ints) -> list[tuple[Floats, Floats]]:
+    """Write out the completions of some rows, weighed by p and the evidence.
+
+    Returns for each output the sorted values and their weights.  # (rows, atoms) each
+    """
     x, who = _complete(evidence, rows)
     log_weight = pair.p.log_prob(x)
     with np.errstate(divide="ignore"):
@@ -325,18 +372,17 @@ def _enumerated(pair: Pair, evidence: Evidence, rows: Ints, noise: Floats) -> li
     weight = np.exp(log_weight)
     weight /= np.add.reduceat(weight, start[:-1])[who]
     most = int(np.diff(start).max())
-    parts: list[_Part] = []
-    for output in range(value.shape[1]):
-        order = np.lexsort((value[:, output], who))
+    found: list[tuple[Floats, Floats]] = []
+    for column in value.T:
+        order = np.lexsort((column, who))
         place = np.arange(len(x)) - start[who[order]]
-        # Padding repeats the greatest atom with weight zero; atoms that cannot occur go.
-        table = np.repeat(np.maximum.reduceat(value[:, output], start[:-1])[:, None], most, axis=1)
+        # Padding repeats the greatest value with weight zero.
+        table = np.repeat(np.maximum.reduceat(column, start[:-1])[:, None], most, axis=1)
         mass = np.zeros((len(rows), most))
-        table[who[order], place] = value[order, output]
+        table[who[order], place] = column[order]
         mass[who[order], place] = weight[order]
-        entries = rows * value.shape[1] + output
-        parts.append(_Atoms(entries, table, mass, float(noise[output])))
-    return parts
+        found.append((table, mass))
+    return found
 
 
 def _complete(evidence: Evidence, rows: Ints) -> tuple[Ints, Ints]:

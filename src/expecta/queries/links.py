@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,15 +12,33 @@ from numpy.polynomial import Polynomial
 
 from expecta.arrays import Bools, Floats
 from expecta.evidence import Evidence, Rows, as_evidence
+from expecta.pair.algebras import Spectrum, constants
+from expecta.pair.engine import run
+from expecta.pair.plan import Plan
 from expecta.queries.impossible import check_possible
-from expecta.queries.moments import exponential_of, extremes_of, mean_and_central, moved
-from expecta.queries.spectral import LOGISTIC, NORMAL, Noise, coarse, quadrature
+from expecta.queries.moments import (
+    exponential_of,
+    extremes_of,
+    mean_and_central,
+    moved,
+    off_support,
+    support_of,
+)
+from expecta.queries.spectral import (
+    LOGISTIC,
+    NORMAL,
+    Noise,
+    check_tolerance,
+    coarse,
+    quadrature,
+)
 
 if TYPE_CHECKING:
     from expecta.pair.pair import Pair
 
 __all__ = ["LINKS", "Expected", "Link", "expected"]
 
+CELLS = 1 << 23  # complex numbers to hold at once
 FAR = 30.0  # a range of g beyond which it pays to ask what is likely
 
 
@@ -142,6 +161,7 @@ def expected(
     """Answer :meth:`expecta.Pair.expected`."""
     if isinstance(link, str) and link not in LINKS:
         raise ValueError(f"link is one of {sorted(LINKS)} or a Link, not {link!r}")
+    check_tolerance(tol)
     evidence = as_evidence(X, pair.p.cardinalities)
     if method == "taylor":
         chosen = LINKS[link] if isinstance(link, str) else link
@@ -162,7 +182,7 @@ def expected(
 def _spectral(
     pair: Pair, evidence: Evidence, link: str, tol: float
 ) -> tuple[Floats, Floats, Bools]:
-    step = _STEPS[link]
+    step, outputs = _STEPS[link], pair.g.n_outputs
     low, high, impossible = extremes_of(pair, evidence)
     low[impossible] = high[impossible] = 0.0
     # A link is monotone: where its values at both ends agree, nothing is left to integrate.
@@ -177,10 +197,11 @@ def _spectral(
     for group in np.unique(reach[todo]):
         rows = np.flatnonzero(todo & (reach == group))
         rule = quadrature(step.noise, float(group), 3 * share)
-        phi, _ = exponential_of(pair, evidence[rows], 1j * step.slope * rule.t)
-        probability = np.clip(0.5 + phi.imag @ rule.weight, 0.0, 1.0)
-        value[rows] = step.low + step.size * probability
-        error[rows] = step.size * (rule.error + share)
+        for some in np.array_split(rows, 1 + len(rows) * outputs * len(rule.t) // CELLS):
+            phi, _ = exponential_of(pair, evidence[some], 1j * step.slope * rule.t)
+            probability = np.clip(0.5 + phi.imag @ rule.weight, 0.0, 1.0)
+            value[some] = step.low + step.size * probability
+        error[rows] = step.size * (rule.error + share + off_support(pair))
     return value, error, impossible
 
 
@@ -198,23 +219,52 @@ def _likely_reach(pair: Pair, evidence: Evidence, reach: Floats, share: float) -
     for group in np.unique(spread[in_range]):
         rows = np.flatnonzero(in_range & (spread == group))
         rates = 6.0 / group * np.array([1.0, 0.6])
-        both, _ = exponential_of(pair, evidence[rows], np.concatenate([rates, -rates]) + 0j)
-        tails = both[:, :, :2].real + both[:, :, 2:].real
-        bound = np.log(tails / share) / rates
+        with np.errstate(all="ignore"):  # where exp leaves its range there is no bound
+            both, _ = exponential_of(pair, evidence[rows], np.concatenate([rates, -rates]) + 0j)
+            bound = np.log((both[:, :, :2].real + both[:, :, 2:].real) / share) / rates
+        bound[~np.isfinite(bound)] = np.inf
         out[rows] = np.minimum(out[rows], bound.min(axis=2).max(axis=1))
     return out
 
 
 def _exp(pair: Pair, evidence: Evidence) -> tuple[Floats, Floats, Bools]:
-    """E[exp(g)]: the recursion itself, with exp(φ) on every edge. Exact."""
+    """E[exp(g)]: the recursion itself, with exp(φ) on every edge. Exact.
+
+    The greatest value of every node of g is first pushed up to the root, so that what is
+    summed lies between zero and one.
+    """
+    plan = pair.plan
+    phi, top = _pushed_up(plan)
+    algebra = Spectrum(pair.g.n_outputs)
+    root = run(plan, algebra, constants(algebra, phi, np.array([1.0 + 0.0j])), evidence)
+    impossible = root.q <= 0
+    inside = np.zeros((len(evidence), pair.g.n_outputs))
+    if len(root.state):
+        np.divide(root.state[::2], root.q, out=inside.T, where=root.q > 0)
+    share = 1.0 - support_of(pair, evidence)
     with np.errstate(over="ignore", invalid="ignore"):
-        found, impossible = exponential_of(pair, evidence, np.array([1.0 + 0.0j]))
-    value = found[:, :, 0].real.copy()
-    if not np.all(np.isfinite(value[~impossible])):
-        raise OverflowError(
-            "exp(g) is beyond the range of floats; subtract a constant from g first"
-        )
-    return value, 1e-13 * np.abs(value), impossible
+        greatest, off = np.exp(top + pair.g.bias), share[:, None] * np.exp(pair.g.bias)
+        value = np.where(inside > 0, inside * greatest, 0.0) + np.where(off > 0, off, 0.0)
+        # relative rounding, what underflows below the greatest, what may lie off the support
+        error = 1e-13 * value + 1e-300 * greatest + off_support(pair) * np.exp(pair.g.bias)
+    return value, error, impossible
+
+
+def _pushed_up(plan: Plan) -> tuple[Floats, Floats]:
+    """Move every node's greatest value to the edges above; returns φ <= 0 and the root's."""
+    g, phi = plan.g, plan.phi.copy()
+    top = np.zeros((len(g.edge_start) - 1, phi.shape[1]))
+    for v in range(len(g.variable)):
+        first, last = g.node_start[v], g.node_start[v + 1]
+        starts = g.edge_start[first:last]
+        edges = slice(starts[0], g.edge_start[last])
+        if g.variable[v] < 0:
+            element = g.element_start[v] + g.target[edges]
+            phi[edges] += top[g.node_start[g.tree_left[v]] + g.left[element]]
+            phi[edges] += top[g.node_start[g.tree_right[v]] + g.right[element]]
+        top[first:last] = np.maximum.reduceat(phi[edges], starts - starts[0])
+        phi[edges] -= np.repeat(top[first:last], np.diff(g.edge_start[first : last + 1]), axis=0)
+    return phi, top[-1]
 
 
 def _taylor(
@@ -225,6 +275,7 @@ def _taylor(
     alpha: float | Sequence[float] | None,
 ) -> tuple[Floats, Floats, Bools]:
     """T_d = Σ_k γ^(k)(α) / k! · M_k(g - α)."""
+    order = index(order)
     if order < 0:
         raise ValueError(f"the order of Taylor's formula is at least 0, not {order}")
     needed = order if link.bound is None else order + (1 if order % 2 else 2)

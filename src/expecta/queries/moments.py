@@ -10,6 +10,7 @@ import numpy as np
 from expecta.arrays import Bools, Complexes, Floats
 from expecta.evidence import Evidence, Rows, as_evidence
 from expecta.pair.algebras import Expectation, Extremes, Moments, Spectrum, constants
+from expecta.pair.algebras.spectrum import turn
 from expecta.pair.engine import Root, run, run_each
 from expecta.pair.plan import Plan
 from expecta.queries.impossible import check_possible
@@ -27,11 +28,12 @@ __all__ = [
     "extremes_of",
     "mean_and_central",
     "moved",
+    "off_support",
     "raw",
     "support",
+    "support_of",
 ]
 
-OFF_SUPPORT = 1e-12  # less probability than this off g's support is rounding
 CHANNELS = 8  # complex numbers that a pair holds at once: more overflow the cache,
 FREQUENCIES = 3  # but fewer frequencies than this do not repay the set-up of a run
 
@@ -87,6 +89,13 @@ def support(pair: Pair, X: Rows, on_impossible: str) -> Floats:
     return out
 
 
+def support_of(pair: Pair, evidence: Evidence) -> Floats:
+    """Probability of g's formula, one without a run where g covers everything.  # (rows,)."""
+    if pair.g.covers_everything:
+        return np.ones(len(evidence))
+    return _support(pair, _numbers(pair.plan, evidence))
+
+
 def central(pair: Pair, X: Rows, order: int, on_impossible: str) -> Floats:
     """C_0 .. C_order of g about its mean.  # (rows, outputs, order + 1)."""
     moments, impossible = mean_and_central(pair, as_evidence(X, pair.p.cardinalities), order)
@@ -100,7 +109,9 @@ def mean_and_central(pair: Pair, evidence: Evidence, order: int) -> tuple[Floats
     """1, the mean, C_2 .. C_order, and which rows are impossible.  # (rows, outputs, order+1)."""
     outputs = pair.g.n_outputs
     algebra = Moments(max(order, 2), outputs)
-    root = run(pair.plan, algebra, constants(algebra, pair.plan.phi), evidence)
+    # A power of two near the largest parameter keeps high powers within the range of floats.
+    unit = 2.0 ** np.ceil(np.log2(max(float(np.abs(pair.plan.phi).max(initial=0.0)), 1e-300)))
+    root = run(pair.plan, algebra, constants(algebra, pair.plan.phi / unit), evidence)
     out: Floats = np.zeros((len(evidence), outputs, algebra.order + 1))
     out[:, :, 0] = 1.0
     if len(root.state):
@@ -108,8 +119,11 @@ def mean_and_central(pair: Pair, evidence: Evidence, order: int) -> tuple[Floats
     off = 1.0 - _support(pair, root)
     if np.any(off > 0):
         out = _merge_zero(out, off)
+    out[:, :, 1:] *= unit
+    with np.errstate(over="ignore"):
+        for k in range(2, algebra.order + 1):  # C_k = k! unit^k times what the algebra holds
+            out[:, :, k:] *= k * unit
     out[:, :, 1] += pair.g.bias
-    out[:, :, 2:] *= np.cumprod(np.arange(2, algebra.order + 1), dtype=np.float64)
     return out[:, :, : order + 1], root.q <= 0
 
 
@@ -147,7 +161,7 @@ def extremes_of(pair: Pair, evidence: Evidence) -> tuple[Floats, Floats, Bools]:
     if len(root.state):
         bounds = root.state.reshape(outputs, 2, -1).copy()
     if not pair.g.covers_everything:
-        off = _support(pair, _numbers(pair.plan, evidence)) < 1.0
+        off = support_of(pair, evidence) < 1.0
         bounds[:, 0, off] = np.minimum(bounds[:, 0, off], 0.0)
         bounds[:, 1, off] = np.maximum(bounds[:, 1, off], 0.0)
     bounds += pair.g.bias[:, None, None]
@@ -162,32 +176,43 @@ def exponential(pair: Pair, X: Rows, z: Complexes, on_impossible: str) -> Comple
     return out
 
 
-def exponential_of(pair: Pair, evidence: Evidence, z: Complexes) -> tuple[Complexes, Bools]:
-    """E[exp(z (bias + g))], and which rows are impossible."""
-    outputs, n = pair.g.n_outputs, len(evidence)
+def exponential_of(
+    pair: Pair, evidence: Evidence, z: Complexes, only: int | None = None
+) -> tuple[Complexes, Bools]:
+    """E[exp(z (bias + g))] of all outputs or of one, and which rows are impossible."""
+    chosen = slice(None) if only is None else slice(only, only + 1)
+    phi, bias = pair.plan.phi[:, chosen], pair.g.bias[chosen]
+    outputs, n = len(bias), len(evidence)
     step = min(max(FREQUENCIES, CHANNELS // outputs), max(1, len(z)))
     runs = -(-max(1, len(z)) // step)
     padded = np.zeros(runs * step, np.complex128)
     padded[: len(z)] = z
     algebra = Spectrum(outputs * step)
-    tables = [partial(constants, algebra, pair.plan.phi, part) for part in padded.reshape(runs, -1)]
+    tables = [partial(constants, algebra, phi, part) for part in padded.reshape(runs, -1)]
     out = np.zeros((n, outputs, runs, step), np.complex128)
     off: Any = 0.0
     if not pair.g.covers_everything:
-        off = (1.0 - _support(pair, _numbers(pair.plan, evidence)))[:, None, None]
+        off = (1.0 - support_of(pair, evidence))[:, None, None]
     roots = run_each(pair.plan, algebra, tables, evidence)
     for k, root in enumerate(roots):
         if len(root.state):
             parts = _divide(root.state, root.q).reshape(outputs, step, 2, n)
             out[:, :, k] = (parts[:, :, 0] + 1j * parts[:, :, 1]).transpose(2, 0, 1)
     values = out.reshape(n, outputs, runs * step)[:, :, : len(z)]
-    return (values + off) * np.exp(pair.g.bias[:, None] * z), roots[0].q <= 0
+    return (values + off) * turn(bias[:, None], z), roots[0].q <= 0
 
 
 def _numbers(plan: Plan, evidence: Evidence) -> Root:
     """Run the plain recursion: probabilities of pairs, nothing of g's values."""
     algebra = Expectation(0)
     return run(plan, algebra, constants(algebra, plan.phi), evidence)
+
+
+def off_support(pair: Pair) -> float:
+    """Probability off g's support, given the evidence, that cannot be told from rounding."""
+    if pair.g.covers_everything:
+        return 0.0
+    return 4 * float(np.finfo(np.float64).eps) * (16 + len(pair.p.vtree))
 
 
 def _support(pair: Pair, root: Root) -> Floats:
@@ -197,7 +222,7 @@ def _support(pair: Pair, root: Root) -> Floats:
     if not len(root.state):
         return np.zeros_like(root.q)
     share = np.minimum(_divide(root.state[0], root.q), 1.0)
-    return np.where(share > 1.0 - OFF_SUPPORT, 1.0, share)
+    return np.where(share > 1.0 - off_support(pair), 1.0, share)
 
 
 def _divide(state: Floats, q: Floats) -> Floats:

@@ -21,9 +21,19 @@ from typing import NamedTuple
 import numpy as np
 
 from expecta.arrays import Floats
+from expecta.errors import DomainError
 
-__all__ = ["LOGISTIC", "NORMAL", "Noise", "Quadrature", "coarse", "quadrature"]
+__all__ = [
+    "LOGISTIC",
+    "NORMAL",
+    "Noise",
+    "Quadrature",
+    "check_tolerance",
+    "coarse",
+    "quadrature",
+]
 
+MOST = 200_000  # frequencies
 ROUNDING = 2e-15  # of a characteristic function, and of its phase per unit of reach
 
 
@@ -62,7 +72,9 @@ def _normal_cut(error: float) -> float:
 LOGISTIC = Noise(
     weight=_logistic_weight,
     tail=lambda probability: float(np.log1p(-probability) - np.log(probability)),
-    cut=lambda error: float(2.0 / np.pi * np.arctanh(np.exp(-np.pi * error))),
+    cut=lambda error: float(
+        np.log((1 + np.exp(-np.pi * error)) / -np.expm1(-np.pi * error)) / np.pi
+    ),
 )
 NORMAL = Noise(weight=_normal_weight, tail=_normal_tail, cut=_normal_cut)
 
@@ -78,14 +90,24 @@ class Quadrature(NamedTuple):
 
 def quadrature(noise: Noise, reach: float, tol: float) -> Quadrature:
     """Choose frequencies for |x| <= reach: about (reach + log 1/tol) · log 1/tol of them."""
-    if not 0 < tol < 0.1:
-        raise ValueError(f"tol must lie between 0 and 0.1, not {tol}")
     step = 2 * np.pi / (reach + noise.tail(tol / 2))
     count = int(np.ceil(noise.cut(tol / 2) / step))
+    if count > MOST:
+        raise DomainError(
+            f"g ranges so widely (up to {reach:.3g} in units of the link or the noise) that "
+            f"{count:.3g} frequencies would be needed; divide g by a constant, use more noise, "
+            f'or method="taylor"'
+        )
     t = (np.arange(count) + 0.5) * step
     weight = step * noise.weight(t)
     rounding = ROUNDING * float(np.sum(weight * (1.0 + t * reach)))
     return Quadrature(t, weight, step, tol + rounding)
+
+
+def check_tolerance(tol: float) -> None:
+    """Refuse a tolerance that is none, or that floats cannot meet."""
+    if not 1e-15 <= tol <= 0.1:
+        raise ValueError(f"tol must lie between 1e-15 and 0.1, not {tol}")
 
 
 def coarse(reach: Floats) -> Floats:

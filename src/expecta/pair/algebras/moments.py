@@ -197,9 +197,8 @@ def _merge(
         o2, a2 = U(out + lanes), U(x + lanes)
         for i in range(U(lanes)):
             old, new = z[old_mass + i], theta * z[new_mass + i]
-            total = old + new
-            inverse = 1.0 / total if total > 0.0 else 0.0
-            share, rest = new * inverse, old * inverse
+            total = old + new if old + new > 0.0 else 1.0
+            share, rest = new / total, old / total
             delta = z[a + i] - z[o + i]
             z[o2 + i] = rest * z[o2 + i] + share * z[a2 + i] + 0.5 * share * rest * delta * delta
             z[o + i] += share * delta
@@ -208,9 +207,8 @@ def _merge(
         old, new = z[old_mass + i], theta * z[new_mass + i]
         if w >= 0:
             new *= z[weight + i]
-        total = old + new
-        inverse = 1.0 / total if total > 0.0 else 0.0
-        share, rest = new * inverse, old * inverse
+        total = old + new if old + new > 0.0 else 1.0
+        share, rest = new / total, old / total
         delta = z[a + i] - z[o + i]
         back, ahead = -share * delta, rest * delta  # both means from the common one
         for k in range(order, 1, -1):

@@ -23,6 +23,7 @@ __all__ = [
     "mix_scaled",
     "scale",
     "scratch",
+    "turn",
     "unit",
     "width",
 ]
@@ -37,8 +38,29 @@ class Spectrum(NamedTuple):
 def constants(algebra: Spectrum, phi: Floats, exponents: Complexes) -> Floats:
     """Return exp(z φ) as real and imaginary parts, outputs outermost."""
     assert algebra.channels == phi.shape[1] * len(exponents)
-    factor = np.exp(phi[:, :, None] * exponents).reshape(len(phi), -1)
+    factor = turn(phi[:, :, None], exponents).reshape(len(phi), -1)
     return np.stack([factor.real, factor.imag], axis=2).reshape(len(phi), -1)
+
+
+def turn(a: Floats, z: Complexes) -> Complexes:
+    """Return exp(a z), the rounding of the phase a · Im z put back.
+
+    A phase counts modulo 2π, so that a large one loses as many digits as it has turns. The
+    product's rounding error is recovered exactly (Dekker) and multiplied on afterwards.
+    """
+    frequency = np.imag(z)
+    phase = a * frequency
+    (a_high, a_low), (t_high, t_low) = _halves(a), _halves(frequency)
+    lost = ((a_high * t_high - phase) + a_high * t_low + a_low * t_high) + a_low * t_low
+    turned: Complexes = np.exp(a * np.real(z) + 1j * phase) * (1.0 + 1j * lost)
+    return turned
+
+
+def _halves(a: Floats) -> tuple[Floats, Floats]:
+    """Split into two numbers of half the digits each."""
+    scaled = 134217729.0 * a  # 2^27 + 1
+    high = scaled - (scaled - a)
+    return high, a - high
 
 
 def width(algebra: Spectrum) -> int:
