@@ -178,7 +178,8 @@ class Evidence:
         pair = self.codes[variable].astype(np.int64) * len(states) + codes
         both, code = np.unique(pair, return_inverse=True)
         old, new = np.divmod(both, len(states))
-        table = self.states[variable][old] * states[new]
+        with np.errstate(over="ignore"):
+            table = self.states[variable][old] * states[new]
         possible = (self.states[variable][old] > 0) & (states[new] > 0)
         if not np.all(np.isfinite(table)) or np.any(possible & (table < 2.3e-308)):
             raise DomainError(

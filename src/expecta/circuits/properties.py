@@ -18,7 +18,7 @@ from expecta.errors import PropertyError
 __all__ = ["Properties", "Verdict", "determinism", "normalisation"]
 
 NORMALISATION_TOLERANCE = 1e-8
-EXACT_ELEMENTS = 5_000  # beyond so many in a layer, overlap between its nodes is assumed
+EXACT_EDGES = 12_000  # beyond so many in a layer, overlap between its nodes is assumed
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ def determinism(structure: Structure, live: Bools) -> Verdict:
 
     Two elements of a layer share a row exactly when their left nodes do and their
     right nodes do, so overlap is decided bottom-up for all pairs of nodes of a
-    layer, in time (elements of the layer)². A layer of more than ``EXACT_ELEMENTS``
-    elements is checked itself, but its nodes count as overlapping for the layers
+    layer, in time (edges of the layer)². A layer of more than ``EXACT_EDGES``
+    edges is checked itself, but its nodes count as overlapping for the layers
     above, which is sound: "deterministic" is never said wrongly.
     """
     # Parameters play no part: nodes with the same edges are one. What is not live goes.
@@ -96,12 +96,11 @@ def determinism(structure: Structure, live: Bools) -> Verdict:
                 if assumed:
                     return Verdict(False, f"it could not be decided whether {name} is")
                 return Verdict(False, f"{name} has two edges that one row can satisfy")
-        elements = np.arange(s.element_start[v], s.element_start[v + 1])
-        if len(elements) <= EXACT_ELEMENTS:
-            chosen = np.zeros((last - first, len(elements)), np.float32)
-            chosen[owner, target - elements[0]] = 1.0
-            meets = _meet(s, v, elements, elements, overlap).astype(np.float32)
-            overlap[v] = (chosen @ meets @ chosen.T) > 0
+        if len(target) <= EXACT_EDGES:
+            starts = s.edge_start[first:last] - s.edge_start[first]
+            meets = _meet(s, v, target, target, overlap)
+            meets = np.logical_or.reduceat(meets, starts, axis=0)
+            overlap[v] = np.logical_or.reduceat(meets, starts, axis=1)
         else:
             assumed = True
         overlap[s.vtree.left[v]] = overlap[s.vtree.right[v]] = None  # no longer needed
