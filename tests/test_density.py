@@ -646,3 +646,11 @@ def test_check_possible():
         check_possible(none, "warn")
     with pytest.warns(ImpossibleEvidenceWarning, match="1 of 3 row"):
         assert check_possible(np.arange(3) == 1, "nan").tolist() == [False, True, False]
+
+
+def test_entropy_near_zero_keeps_its_digits():
+    tiny = 3e-26
+    p = independent(Vtree.balanced(2), [[tiny, 1.0], [0.5, 0.5]])
+    rare = -tiny * np.log(tiny) + tiny  # - (1 - t) log(1 - t) = t to first order
+    known = p.entropy([[-1, 0]])
+    assert known[0] == pytest.approx(rare, rel=1e-10)

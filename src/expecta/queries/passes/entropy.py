@@ -50,18 +50,25 @@ def entropies(
             for n in range(p.node_start[v + 1] - own):
                 for i in range(live):
                     state = codes[x, row + i] if x >= 0 else 0
-                    total = 0.0
+                    # The largest share comes last: near one, its logarithm is that of the others.
+                    total, others, largest, below_largest = 0.0, 0.0, 0.0, 0.0
                     for a in range(p.edge_start[own + n], p.edge_start[own + n + 1]):
                         part = share(p, weights, leaves, v, n, a, state, z, i, lanes)
-                        if not part > 0.0:
-                            continue
                         below = 0.0
                         if x < 0:
                             e = p.element_start[v] + p.target[a]
                             left, right = p.tree_left[v], p.tree_right[v]
                             below += h[(p.node_start[left] + p.left[e]) * lanes + i]
                             below += h[(p.node_start[right] + p.right[e]) * lanes + i]
-                        total += part * (below - np.log(min(part, 1.0)))
+                        if part > largest:
+                            part, largest = largest, part
+                            below, below_largest = below_largest, below
+                        if part > 0.0:
+                            total += part * (below - np.log(part))
+                            others += part
+                    if largest > 0.0:
+                        log = np.log1p(-others) if others < 0.5 else np.log(largest)
+                        total += largest * (below_largest - log)
                     h[(own + n) * lanes + i] = total
         for i in range(live):
             out[start + row + i] = h[p.node_start[root] * lanes + i]
