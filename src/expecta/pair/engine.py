@@ -96,7 +96,7 @@ class _Batch:
     ) -> _Batch | None:
         """Find the patterns and make the schedule; None where it needs too much memory."""
         tree, n = plan.vtree, stop - start
-        codes = np.stack([code[start:stop] for code in evidence.codes])
+        codes = np.stack([code[start:stop] for code in evidence.codes]).astype(np.int32)
         n_states = np.array([len(table) for table in tables.log])
         patterns = number_patterns(tree.left, tree.right, tree.variable, codes, n_states)
         lanes = sizes.lanes(plan, n)
