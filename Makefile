@@ -31,4 +31,5 @@ format: setup
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -100,12 +100,6 @@ def test_a_link_of_ones_own():
         pair.expected([[-1, -1]], method="exact")
 
 
-def true_cdf(truth, posterior, c, noise):
-    z = np.subtract.outer(np.asarray(c), truth.g)  # (m, complete rows, outputs)
-    below = ndtr(z / noise) if noise else z >= 0
-    return np.einsum("rc,mco->rom", posterior, below)
-
-
 @given(cases(), st.sampled_from([0.0, 0.3, 2.0]), st.booleans())
 @many
 def test_distribution(case, noise, enumerate_rows):

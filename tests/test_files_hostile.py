@@ -740,5 +740,5 @@ def test_messages_are_for_people(folder):
     with pytest.raises(FormatError, match=r"line 6: .*'\(2'"):
         read(folder, "glc", GLC.replace("D 4 3 1 (2 3 .1 .2)", "D 4 3 1 (2"))
     write_pair(random_probabilistic(TREE, seed=0), random_regression(TREE, seed=0), folder / "pair")
-    with pytest.raises(FormatError, match="holds a pair, not a vtree: read it with read_pair"):
+    with pytest.raises(FormatError, match=r"holds a pair, not a vtree: read it with Pair\.read"):
         Vtree.read(folder / "pair")

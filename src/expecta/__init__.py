@@ -1,5 +1,7 @@
 """Exact expected predictions: what a model says when some of its inputs are unknown."""
 
+from typing import TYPE_CHECKING, Any
+
 from expecta.circuits import (
     ProbabilisticCircuit,
     RegressionCircuit,
@@ -12,19 +14,46 @@ from expecta.circuits import (
     random_probabilistic,
     random_regression,
 )
+from expecta.errors import (
+    DomainError,
+    ExpectaError,
+    FormatError,
+    ImpossibleEvidenceError,
+    ImpossibleEvidenceWarning,
+    PropertyError,
+    StructureError,
+    VtreeMismatchError,
+)
 from expecta.evidence import Evidence
 from expecta.pair import Pair
 from expecta.settings import using
 from expecta.vtree import Vtree
 
+if TYPE_CHECKING:
+    from expecta.queries.density import MostProbable
+    from expecta.queries.distribution import Distribution
+    from expecta.queries.links import Expected, Link
+
 __version__ = "0.1.0"
 
 __all__ = [
+    "Distribution",
+    "DomainError",
     "Evidence",
+    "ExpectaError",
+    "Expected",
+    "FormatError",
+    "ImpossibleEvidenceError",
+    "ImpossibleEvidenceWarning",
+    "Link",
+    "MostProbable",
     "Pair",
     "ProbabilisticCircuit",
+    "PropertyError",
     "RegressionCircuit",
+    "StructureError",
     "Vtree",
+    "VtreeMismatchError",
     "independent",
     "leaf",
     "linear",
@@ -35,3 +64,18 @@ __all__ = [
     "random_regression",
     "using",
 ]
+
+_LATER = {  # these need numba, which takes a moment to import
+    "Distribution": "expecta.queries.distribution",
+    "Expected": "expecta.queries.links",
+    "Link": "expecta.queries.links",
+    "MostProbable": "expecta.queries.density",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    if name not in _LATER:
+        raise AttributeError(f"module 'expecta' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LATER[name]), name)

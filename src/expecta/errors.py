@@ -1,4 +1,7 @@
-"""Every exception and warning Expecta raises, in one place."""
+"""The exceptions and warnings of Expecta, in one place.
+
+An option that does not exist (a link, a method, a tolerance) is a plain ``ValueError``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ __all__ = [
 
 
 class ExpectaError(Exception):
-    """Base of all errors that Expecta raises on purpose."""
+    """Base of all errors about circuits, files, rows and evidence."""
 
 
 class FormatError(ExpectaError, ValueError):
@@ -57,7 +60,7 @@ class VtreeMismatchError(PropertyError):
 
 
 class DomainError(ExpectaError, ValueError):
-    """Input rows have the wrong shape or dtype, or a value outside a variable's domain."""
+    """Rows, evidence or a question have the wrong shape, or a value that makes no sense."""
 
 
 class ImpossibleEvidenceError(ExpectaError, ValueError):

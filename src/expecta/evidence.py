@@ -72,12 +72,12 @@ class Evidence:
         values = np.atleast_1d(np.asarray(value))
         if not np.all(_is_value(values, card)) or values.ndim != 1:
             raise DomainError(f"variable {variable} takes the values 0 .. {card - 1}, not {value}")
-        used, codes = np.unique(values, return_inverse=True)
+        used, codes = np.unique(values.astype(np.int64), return_inverse=True)
         table = (used[:, None] == np.arange(card)).astype(np.float64)
         return self._and(variable, table, codes.reshape(-1).astype(np.int32))
 
     def among(self, variable: int, values: Iterable[int]) -> Evidence:
-        """Say that a variable is one of these values, in every row."""
+        """Say that a variable is one of these values, in every row; none is impossible."""
         card = self._card(variable)
         allowed = list(values)
         if not np.all(_is_value(np.array(allowed or [0]), card)):
@@ -87,7 +87,10 @@ class Evidence:
         return self.likelihood(variable, weights)
 
     def between(self, variable: int, low: int, high: int) -> Evidence:
-        """Say that an ordinal variable lies in ``low .. high``, both ends included."""
+        """Say that an ordinal variable lies in ``low .. high``, both ends included.
+
+        The ends may lie beyond the values there are.
+        """
         card = self._card(variable)
         if low > high:
             raise DomainError(f"the interval {low} .. {high} of variable {variable} is empty")
@@ -151,6 +154,9 @@ class Evidence:
         self._card(variable)
         rows: Floats = self.states[variable][self.codes[variable]]
         return rows
+
+    def __repr__(self) -> str:
+        return f"Evidence({self.n_rows} rows, {len(self.states)} variables)"
 
     def __len__(self) -> int:
         return self.n_rows
@@ -240,7 +246,7 @@ def _as_codes(X: npt.ArrayLike, cards: Ints) -> Ints:
         )
     if np.any(bad):
         row, column = (int(i[0]) for i in np.nonzero(bad))
-        hint = "; -1 means unknown only among integers" if array[row, column] == -1 else ""
+        hint = "; -1 means unknown only among integers, use NaN" if array[row, column] == -1 else ""
         raise DomainError(
             f"row {row} has {array[row, column]} for variable {column}, "
             f"which takes the values 0 .. {cards[column] - 1}{hint}"
@@ -250,7 +256,10 @@ def _as_codes(X: npt.ArrayLike, cards: Ints) -> Ints:
 
 def _is_value(values: npt.NDArray[Any], card: int) -> npt.NDArray[Any] | bool:
     """Whether these are whole numbers that a variable can take."""
-    return values.dtype.kind in "iu" and (values >= 0) & (values < card)
+    if values.dtype.kind not in "iubf":
+        return False
+    whole: npt.NDArray[Any] = (values >= 0) & (values < card) & (values == np.floor(values))
+    return whole
 
 
 def _states(values: Ints, card: int) -> tuple[Floats, Ints]:

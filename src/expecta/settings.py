@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from operator import index
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,7 @@ def using(*, threads: int | None = None, progress: bool | None = None) -> Iterat
     ...     settings.n_threads()
     1
     """
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
+    if threads is not None and (isinstance(threads, bool) or index(threads) < 1):
         raise ValueError(f"threads must be a whole number of at least 1, not {threads!r}")
     old = current()
     new = replace(

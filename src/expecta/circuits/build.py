@@ -56,6 +56,11 @@ def literal(variable: int, value: int) -> Leaf:
 
 def node(*elements: tuple[Parameter, Leaf | Choice, Leaf | Choice]) -> Choice:
     """Make an OR node over ``(parameter, left, right)`` elements."""
+    for element in elements:
+        if not isinstance(element, tuple) or len(element) != 3:
+            raise StructureError(f"an element is (parameter, left, right), not {element!r}")
+        if not all(isinstance(child, Leaf | Choice) for child in element[1:]):
+            raise StructureError("an element's left and right are nodes: leaf, literal or node")
     return Choice(elements)
 
 

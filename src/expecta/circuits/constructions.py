@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.arrays import Floats, Ints
-from expecta.circuits.probabilistic import ProbabilisticCircuit
+from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
 from expecta.circuits.regression import RegressionCircuit
 from expecta.circuits.structure import Structure
 from expecta.errors import StructureError
@@ -28,8 +28,7 @@ def independent(vtree: Vtree, tables: Sequence[npt.ArrayLike]) -> ProbabilisticC
     if any(table.ndim != 1 for table in arrays):
         raise StructureError("a probability table has one number per value")
     structure = _single(vtree, [len(table) for table in arrays])
-    with np.errstate(divide="ignore"):
-        return ProbabilisticCircuit(structure, np.log(_per_edge(structure, arrays, 1.0)[:, 0]))
+    return ProbabilisticCircuit(structure, log_of(_per_edge(structure, arrays, 1.0)[:, 0]))
 
 
 def counting_measure(vtree: Vtree, cardinalities: Ints) -> ProbabilisticCircuit:
@@ -55,8 +54,16 @@ def linear(
     [4.0, 1.0]
     """
     arrays = [np.asarray(table, np.float64) for table in tables]
+    if any(table.ndim not in (1, 2) for table in arrays):
+        raise StructureError(
+            "tables[i] says what each value of variable i adds, with shape (values,) or "
+            "(values, outputs); for a Boolean variable with coefficient w pass [0, w]"
+        )
     structure = _single(vtree, [len(table) for table in arrays])
-    return RegressionCircuit(structure, _per_edge(structure, arrays, 0.0), bias, link=link)
+    weight = _per_edge(structure, arrays, 0.0)
+    if bias is not None and np.ndim(bias) == 0:
+        bias = np.full(weight.shape[1], bias)
+    return RegressionCircuit(structure, weight, bias, link=link)
 
 
 def naive_bayes(
@@ -83,8 +90,10 @@ def naive_bayes(
     One node per class in every layer, so the circuit is deterministic: the class is
     a variable and decides which node is meant.
     """
-    weights = np.asarray(prior, np.float64)
+    weights = np.atleast_1d(np.asarray(prior, np.float64))
     k = len(weights)
+    if not 0 <= class_variable < vtree.n_variables:
+        raise StructureError(f"there is no variable {class_variable} to be the class")
     if len(conditionals) != vtree.n_variables:
         raise StructureError(
             f"{len(conditionals)} conditionals for a vtree of {vtree.n_variables} variables"
@@ -134,8 +143,7 @@ def naive_bayes(
         edge_start=np.concatenate([[0], np.cumsum(per_node)]),
         target=np.concatenate(target),
     )
-    with np.errstate(divide="ignore"):
-        return ProbabilisticCircuit(structure, np.log(np.concatenate(weight))).merged()
+    return ProbabilisticCircuit(structure, log_of(np.concatenate(weight))).merged()
 
 
 def _single(vtree: Vtree, cardinalities: Sequence[int]) -> Structure:

@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from expecta.pair.plan import Plan
     from expecta.queries.density import MostProbable
 
-__all__ = ["ProbabilisticCircuit"]
+__all__ = ["ProbabilisticCircuit", "log_of"]
+
+
+def log_of(weights: Floats) -> Floats:
+    """Take logarithms of probabilities; zero is allowed, less is not."""
+    if weights.ndim != 1 or not np.all(weights >= 0):
+        raise StructureError("the parameters of a probabilistic circuit are numbers >= 0")
+    with np.errstate(divide="ignore"):
+        logarithms: Floats = np.log(weights)
+    return logarithms
 
 
 class ProbabilisticCircuit(Circuit):
@@ -77,10 +86,7 @@ class ProbabilisticCircuit(Circuit):
         """
         structure, parameters = assemble(vtree, root, cardinalities)
         weights = np.array([1.0 if w is None else w for w in parameters], np.float64)
-        if weights.ndim != 1 or np.any(~(weights >= 0)):
-            raise StructureError("the parameters of a probabilistic circuit are numbers >= 0")
-        with np.errstate(divide="ignore"):
-            return cls(structure, np.log(weights))
+        return cls(structure, log_of(weights))
 
     @classmethod
     def read(cls, path: str | PathLike[str], vtree: Vtree | None = None) -> ProbabilisticCircuit:
@@ -183,7 +189,13 @@ class ProbabilisticCircuit(Circuit):
     def conditional(self, of: Rows, given: Rows) -> Floats:
         """Log-probability of ``of`` given ``given``, row by row. Exact.
 
-        NaN, with a warning, where ``given`` is impossible.
+        NaN, with a warning, where ``given`` is impossible; one row of either goes with
+        all rows of the other. Cost: that of two calls of :meth:`log_prob`.
+
+        >>> from expecta import Vtree, naive_bayes
+        >>> p = naive_bayes(Vtree.balanced(2), 0, [0.5, 0.5], [None, [[0.9, 0.1], [0.2, 0.8]]])
+        >>> np.exp(p.conditional(of=[[1, -1]], given=[[-1, 1]])).round(9).tolist()
+        [0.888888889]
         """
         from expecta.queries.density import conditional
 
@@ -208,6 +220,12 @@ class ProbabilisticCircuit(Circuit):
         Exact for a deterministic circuit. For others the answer is the max-product
         approximation and says so: ``exact`` is false, and ``log_prob`` is still the
         true log-probability of the row it found, hence a lower bound.
+
+        Returns
+        -------
+        MostProbable
+            ``x`` (rows, variables), ``log_prob`` (rows,) and ``exact``. An impossible row
+            has x = -1 and log_prob NaN. Cost: two passes over the circuit per row.
         """
         from expecta.queries.density import mpe
 
@@ -226,7 +244,8 @@ class ProbabilisticCircuit(Circuit):
         -------
         array of shape (n, variables), or (rows, n, variables) with evidence; without
         ``n`` a single draw: (variables,) or (rows, variables). Exact draws; the same
-        seed gives the same rows on any number of threads.
+        seed gives the same rows on any number of threads. Impossible evidence raises:
+        there is nothing to draw.
         """
         from expecta.queries.density import sample
 

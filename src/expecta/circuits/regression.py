@@ -31,7 +31,7 @@ class RegressionCircuit(Circuit):
 
     ``g(x)`` is the bias plus the parameters of every wire that ``x`` makes hot. A
     logistic circuit is the same thing with ``link="logistic"``: a note that σ(g) is
-    what its author meant. Immutable.
+    what its author meant, which files keep and queries do not heed. Immutable.
 
     Parameters
     ----------
@@ -186,6 +186,9 @@ class RegressionCircuit(Circuit):
 
     def __call__(self, X: Rows) -> Floats:
         """Predict complete rows: bias plus every hot wire; the bias alone off g's support.
+
+        This is g itself, on the scale of the parameters: for a logistic circuit the
+        log-odds, before the link.
 
         Returns
         -------

@@ -258,16 +258,9 @@ class Structure:
     def same_as(self, other: Structure) -> bool:
         """Whether two structures are equal, array by array."""
         return self.vtree == other.vtree and all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in (
-                "cardinalities",
-                "node_start",
-                "element_start",
-                "left",
-                "right",
-                "edge_start",
-                "target",
-            )
+            np.array_equal(getattr(self, field.name), getattr(other, field.name))
+            for field in fields(self)
+            if field.name != "vtree"
         )
 
 

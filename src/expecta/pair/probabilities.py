@@ -1,8 +1,8 @@
 """Probabilities of evidence under p's nodes, that never underflow.
 
 A probability is q · 2^(256 k) with a whole exponent k for every node and lane, which is
-raised whenever q falls below 2^-256. No logarithm is taken, and while all k are zero
-(the usual case) no work is spent on them.
+lowered whenever q would fall below 2^-256. No logarithm is taken above the leaves, and
+while all k are zero (the usual case) no work is spent on them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Weights(NamedTuple):
     mantissa: Array  # (edges,)
     exponent: Array  # (edges,)
     log: Array  # (edges,)
-    scaled: Array  # (vtree nodes,) whether any exponent of the layer is not zero
+    scaled: Array  # (vtree nodes,) whether any exponent of an inner layer is not zero
 
 
 @kernel

@@ -75,9 +75,9 @@ def walk(
 ) -> None:
     """Do the steps for each block of ``lanes`` rows from ``first_row`` to ``last_row``.
 
-    ``local`` is this thread's memory; ``room`` says where in it the expanded children,
-    the elements, the halves and the small vectors live. ``flags`` tells which layers
-    have exponents.
+    ``local`` is this thread's memory; ``room`` says where in it the two expanded children,
+    the elements, the halves, a layer on its way to ``shared``, and the small vectors live.
+    ``flags`` tells which layers have exponents.
     """
     element_room, half_room, out_room, small_room = room[2], room[3], room[4], room[5]
     at = np.zeros(2, np.int64)

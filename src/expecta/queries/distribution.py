@@ -35,7 +35,7 @@ BLUR = 500.0  # the range of g over the width of the blur, where there is no noi
 NARROW = 4000.0  # the same, where there is noise: less noise than that is blurred too
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Distribution:
     """The distribution of g or y for each row (and output) of a batch.
 
@@ -64,6 +64,10 @@ class Distribution:
     error: Floats
     resolution: Floats
 
+    def __repr__(self) -> str:
+        rows = f"{len(self.impossible)} rows, {self.outputs} output(s)"
+        return f"Distribution({rows}, noise={self.noise.tolist()})"
+
     def cdf(self, c: npt.ArrayLike) -> Floats:
         """P(y <= c)."""
         return self._ask(c, lambda part, entries, at: part.cdf(entries, at))
@@ -75,7 +79,8 @@ class Distribution:
     def density(self, y: npt.ArrayLike) -> Floats:
         """Density of y; needs noise, since g alone has atoms and no density.
 
-        Noise below 1/4000 of g's range is widened to that; ``resolution`` is then not zero.
+        For rows that are not enumerated, noise below 1/4000 of g's range is widened to
+        that, and ``resolution`` is then not zero.
         """
         if np.any(self.noise <= 0):
             raise DomainError("g alone has no density: pass noise > 0, or ask for the cdf")

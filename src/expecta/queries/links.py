@@ -65,6 +65,8 @@ class Link:
     Examples
     --------
     >>> square = Link(lambda x, order: np.stack([x**2, 2 * x, 2 + 0 * x][: order + 1]))
+    >>> square.derivatives(np.array([3.0]), 1).tolist()
+    [[9.0], [6.0]]
     """
 
     derivatives: Callable[[Floats, int], Floats]
@@ -159,7 +161,7 @@ def expected(
     on_impossible: str,
 ) -> Expected:
     """Answer :meth:`expecta.Pair.expected`."""
-    if isinstance(link, str) and link not in LINKS:
+    if not isinstance(link, Link) and (not isinstance(link, str) or link not in LINKS):
         raise ValueError(f"link is one of {sorted(LINKS)} or a Link, not {link!r}")
     check_tolerance(tol)
     evidence = as_evidence(X, pair.p.cardinalities)
@@ -284,7 +286,13 @@ def _taylor(
     moments[:, :, 1] = 0.0
     at = mean
     if alpha is not None:
-        at = np.broadcast_to(np.asarray(alpha, np.float64), mean.shape).copy()
+        given = np.asarray(alpha, np.float64)
+        if given.shape not in ((), mean.shape[1:], mean.shape):
+            raise ValueError(
+                f"alpha is a number, one for each of {mean.shape[1]} outputs, or an array of "
+                f"shape {mean.shape}, not of shape {given.shape}"
+            )
+        at = np.broadcast_to(given, mean.shape).copy()
         moments = moved(moments, mean - at)
     factorial = np.cumprod(np.maximum(np.arange(order + 2), 1), dtype=np.float64)
     slopes = link.derivatives(at, order)

@@ -53,7 +53,7 @@ _READERS = {
     "vtree": "Vtree.read",
     "probabilistic circuit": "ProbabilisticCircuit.read",
     "regression circuit": "RegressionCircuit.read",
-    "pair": "read_pair",
+    "pair": "Pair.read",
 }
 
 

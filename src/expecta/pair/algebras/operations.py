@@ -1,6 +1,7 @@
 """What every algebra must define, as the walk calls it.
 
-The recursion of a pair needs six operations on the states of pairs. A state is
+The recursion of a pair needs six operations on the states of pairs, and an algebra's
+``width``, ``scratch`` and ``constants``. A state is
 ``width`` numbers for each of ``lanes`` rows, at an offset of one long array z.
 An algebra is a NamedTuple type; numba picks the implementation by that type, so
 one walk is compiled into one loop per algebra.
