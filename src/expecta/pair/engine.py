@@ -10,7 +10,6 @@ whatever its neighbours, so answers depend neither on threads nor on batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ from expecta.pair.plan import Plan
 from expecta.pair.schedule import Schedule, Sizes, schedule
 from expecta.pair.walk import walk
 from expecta.settings import Progress, current
+from expecta.threads import each
 
 __all__ = ["Root", "run", "run_each"]
 
@@ -136,10 +136,10 @@ class _Batch:
 
         work = sum(todo.group_cost) + todo.upper_cost * n
         threads = current().n_threads() if work > SMALL else 1
-        _each(do, [(steps, 0, 1) for steps in _deal(todo, threads)], threads)
+        each(do, [(steps, 0, 1) for steps in _deal(todo, threads)], threads)
         if len(todo.upper):
             part = -(-n // (threads * lanes)) * lanes
-            _each(do, [(todo.upper, a, min(n, a + part)) for a in range(0, n, part)], threads)
+            each(do, [(todo.upper, a, min(n, a + part)) for a in range(0, n, part)], threads)
         root = shared[todo.root_at :][: len(out) * todo.root_lanes].reshape(len(out), -1)
         out[:] = root if self.root_pattern is None else root[:, self.root_pattern]
 
@@ -153,18 +153,6 @@ def _deal(todo: Schedule, threads: int) -> list[Ints]:
         hands[least].append(todo.groups[k])
         load[least] += todo.group_cost[k]
     return [np.concatenate(hand) for hand in hands if hand]
-
-
-def _each(
-    do: Callable[[Ints, int, int], None], calls: Sequence[tuple[Ints, int, int]], threads: int
-) -> None:
-    if len(calls) == 1 or threads == 1:
-        for call in calls:
-            do(*call)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for future in [pool.submit(do, *call) for call in calls]:
-            future.result()
 
 
 @dataclass(frozen=True)

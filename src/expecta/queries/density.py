@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -21,6 +20,7 @@ from expecta.pair.probabilities import LOG_UNIT
 from expecta.queries.impossible import check_possible
 from expecta.queries.passes import Leaves, complete, draw, entropies, posteriors, read_leaves
 from expecta.settings import Progress, current
+from expecta.threads import each
 
 __all__ = ["MostProbable", "conditional", "entropy", "log_prob", "marginals", "mpe", "sample"]
 
@@ -270,9 +270,4 @@ def _share_out(do: Callable[[int, int], None], n: int, work: int) -> None:
     """Call ``do(first, last)`` for ranges of 0 .. n, one for each thread."""
     threads = min(n, current().n_threads()) if work > SMALL else 1
     cuts = [n * k // threads for k in range(threads + 1)]
-    if threads == 1:
-        do(0, n)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for future in [pool.submit(do, a, b) for a, b in pairwise(cuts)]:
-            future.result()
+    each(do, list(pairwise(cuts)), threads)

@@ -19,6 +19,7 @@ from expecta.arrays import Bools, Complexes, Floats, Ints
 from expecta.errors import DomainError
 from expecta.evidence import Evidence, Rows, as_evidence
 from expecta.pair.algebras.spectrum import turn
+from expecta.queries.atoms import Atoms, Part, completions, enumerated
 from expecta.queries.impossible import check_possible
 from expecta.queries.moments import exponential_of, extremes_of, off_support
 from expecta.queries.spectral import NORMAL, check_tolerance, coarse, quadrature
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Distribution", "distribution"]
 
 ATOMS = 1024  # completions of a row up to which they are enumerated
-CELLS = 1 << 23  # cells of completions to write out at once
 FLAT = 1e-12  # a range of g below this part of its parameters is rounding
 BLUR = 500.0  # the range of g over the width of the blur, where there is no noise
 NARROW = 4000.0  # the same, where there is noise: less noise than that is blurred too
@@ -57,7 +57,7 @@ class Distribution:
         enumerated, and where the noise is wide enough to be all the blur there is.
     """
 
-    parts: tuple[_Part, ...]
+    parts: tuple[Part, ...]
     impossible: Bools
     outputs: int
     noise: Floats
@@ -104,7 +104,7 @@ class Distribution:
         ends = self.quantile([(1 - coverage) / 2, (1 + coverage) / 2])
         return ends[..., 0], ends[..., 1]
 
-    def _ask(self, asked: npt.ArrayLike, answer: Callable[[_Part, Ints, Floats], Floats]) -> Floats:
+    def _ask(self, asked: npt.ArrayLike, answer: Callable[[Part, Ints, Floats], Floats]) -> Floats:
         question = np.asarray(asked, np.float64)
         rows = len(self.impossible)
         if question.ndim > 2 or (question.ndim == 2 and len(question) != rows):
@@ -139,9 +139,8 @@ def distribution(
     tau = _noise(noise, outputs)
     low, high, impossible = extremes_of(pair, evidence)
     check_possible(impossible, on_impossible)
-    completions = _completions(evidence)
-    few = completions <= ATOMS
-    parts = _enumerated(pair, evidence, np.flatnonzero(few & ~impossible), completions, tau)
+    few = completions(evidence) <= ATOMS
+    parts = enumerated(pair, evidence, np.flatnonzero(few & ~impossible), tau)
     error, resolution = np.zeros(low.size), np.zeros(low.size)
     rest = np.flatnonzero(~few & ~impossible)
     for output in range(outputs):
@@ -151,7 +150,7 @@ def distribution(
         if np.any(flat):  # nothing that is unknown matters: one atom
             entries = rest[flat] * outputs + output
             atom = high[rest[flat], output][:, None]
-            parts.append(_Atoms(entries, np.arange(len(atom)), atom, 0 * atom + 1, tau[output]))
+            parts.append(Atoms(entries, np.arange(len(atom)), atom, 0 * atom + 1, tau[output]))
             resolution[entries] = width[flat]
         rows, width = rest[~flat], width[~flat]
         blur = np.maximum(tau[output], coarse(width) / (NARROW if tau[output] else BLUR))
@@ -181,94 +180,8 @@ def _noise(noise: float | npt.ArrayLike, outputs: int) -> Floats:
     return np.broadcast_to(tau, (outputs,)).copy()
 
 
-def _completions(evidence: Evidence) -> Floats:
-    """Count the values that are possible in each row, multiplied over its variables."""
-    total = np.ones(len(evidence))
-    for states, codes in zip(evidence.states, evidence.codes, strict=True):
-        total = np.minimum(total * np.count_nonzero(states, axis=1)[codes], 1e18)
-    return total
-
-
-class _Part:
-    """Some entries (row and output) of a distribution that are answered alike.
-
-    ``local`` is each entry's place in the part: equal rows have one place.
-    """
-
-    entries: Ints
-    local: Ints
-
-    def cdf(self, entry: Ints, c: Floats) -> Floats:
-        raise NotImplementedError
-
-    def density(self, entry: Ints, y: Floats) -> Floats:
-        raise NotImplementedError
-
-    def support(self, entry: Ints) -> tuple[Floats, Floats]:
-        """Return the ends of an interval that holds all but rounding of the probability."""
-        raise NotImplementedError
-
-    def quantile(self, entry: Ints, q: Floats) -> Floats:
-        """Solve cdf(c) = q between the ends of the support."""
-        from scipy.optimize import elementwise
-
-        low, high = self.support(entry)
-        found = elementwise.find_root(
-            lambda c, number, level: self.cdf(number.astype(np.int64), c) - level,
-            (low, high),
-            args=(entry.astype(np.float64), np.clip(q, 1e-300, 1.0)),
-            tolerances={"xatol": 0.0, "xrtol": 1e-13, "fatol": 0.0, "frtol": 0.0},
-        )
-        roots: Floats = found.x
-        # Beyond what the ends enclose, the ends are the answer.
-        at_low, at_high = self.cdf(entry, low) >= q, self.cdf(entry, high) <= q
-        return np.where(at_low, low, np.where(at_high, high, roots))
-
-
 @dataclass(frozen=True, eq=False)
-class _Atoms(_Part):
-    """Entries whose atoms are known; sorted by value, padded with weight zero."""
-
-    entries: Ints
-    local: Ints
-    value: Floats  # (places, atoms)
-    weight: Floats  # (places, atoms)
-    noise: float
-
-    def cdf(self, entry: Ints, c: Floats) -> Floats:
-        from scipy.special import ndtr
-
-        out = np.empty(len(entry))
-        step = max(1, (1 << 22) // self.value.shape[1])
-        for a in range(0, len(entry), step):
-            value, weight = self.value[entry[a : a + step]], self.weight[entry[a : a + step]]
-            at = c[a : a + step, None]
-            below = ndtr((at - value) / self.noise) if self.noise else value <= at
-            out[a : a + step] = np.minimum((weight * below).sum(axis=1), 1.0)
-        return out
-
-    def density(self, entry: Ints, y: Floats) -> Floats:
-        z = (y[:, None] - self.value[entry]) / self.noise
-        bell = np.exp(-0.5 * z * z) / (np.sqrt(2 * np.pi) * self.noise)
-        total: Floats = (self.weight[entry] * bell).sum(axis=1)
-        return total
-
-    def support(self, entry: Ints) -> tuple[Floats, Floats]:
-        return self.value[entry, 0] - 40 * self.noise, self.value[entry, -1] + 40 * self.noise
-
-    def quantile(self, entry: Ints, q: Floats) -> Floats:
-        if self.noise:
-            return super().quantile(entry, q)
-        below = np.cumsum(self.weight[entry], axis=1)
-        # within rounding of a step, the step is reached
-        reached = below >= np.minimum(q, below[:, -1])[:, None] - 1e-14
-        first = np.argmax(reached & (below > 0), axis=1)
-        atoms: Floats = self.value[entry, first]
-        return atoms
-
-
-@dataclass(frozen=True, eq=False)
-class _Spectral(_Part):
+class _Spectral(Part):
     """Entries of one output that share their frequencies."""
 
     entries: Ints
@@ -339,75 +252,3 @@ class _Spectral(_Part):
     def support(self, entry: Ints) -> tuple[Floats, Floats]:
         reach = self.half[entry] + self.margin
         return self.centre[entry] - reach, self.centre[entry] + reach
-
-
-def _enumerated(
-    pair: Pair, evidence: Evidence, rows: Ints, completions: Floats, noise: Floats
-) -> list[_Part]:
-    """Make parts of rows with few completions; equal rows are enumerated once."""
-    if not len(rows):
-        return []
-    codes = np.stack([code[rows] for code in evidence.codes], axis=1)
-    _, first, place = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-    place = place.reshape(-1)
-    cells = np.cumsum(completions[rows[first]] * codes.shape[1])
-    parts: list[_Part] = []
-    for chunk in np.split(np.arange(len(first)), np.flatnonzero(np.diff(cells // CELLS)) + 1):
-        here = np.flatnonzero((place >= chunk[0]) & (place <= chunk[-1]))
-        for output, (value, weight) in enumerate(_atoms(pair, evidence, rows[first[chunk]])):
-            entries = rows[here] * len(noise) + output
-            parts.append(_Atoms(entries, place[here] - chunk[0], value, weight, noise[output]))
-    return parts
-
-
-def _atoms(pair: Pair, evidence: Evidence, rows: Ints) -> list[tuple[Floats, Floats]]:
-    """Write out the completions of some rows, weighed by p and the evidence.
-
-    Returns for each output the sorted values and their weights.  # (rows, atoms) each
-    """
-    x, who = _complete(evidence, rows)
-    log_weight = pair.p.log_prob(x)
-    with np.errstate(divide="ignore"):
-        for variable in range(x.shape[1]):
-            states, codes = evidence.states[variable], evidence.codes[variable]
-            log_weight += np.log(states[codes[rows[who]], x[:, variable]])
-    value = pair.g(x).reshape(len(x), -1)
-    start = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=len(rows)))])
-    log_weight -= np.maximum.reduceat(log_weight, start[:-1])[who]
-    weight = np.exp(log_weight)
-    weight /= np.add.reduceat(weight, start[:-1])[who]
-    most = int(np.diff(start).max())
-    found: list[tuple[Floats, Floats]] = []
-    for column in value.T:
-        order = np.lexsort((column, who))
-        place = np.arange(len(x)) - start[who[order]]
-        # Padding repeats the greatest value with weight zero.
-        table = np.repeat(np.maximum.reduceat(column, start[:-1])[:, None], most, axis=1)
-        mass = np.zeros((len(rows), most))
-        table[who[order], place] = column[order]
-        mass[who[order], place] = weight[order]
-        found.append((table, mass))
-    return found
-
-
-def _complete(evidence: Evidence, rows: Ints) -> tuple[Ints, Ints]:
-    """Write out every completion of some rows; returns them and the number of their row."""
-    n_variables = len(evidence.states)
-    possible = [[np.flatnonzero(state) for state in states] for states in evidence.states]
-    count = np.empty((len(rows), n_variables), np.int64)
-    first = np.empty((len(rows), n_variables), np.int64)
-    for variable, states in enumerate(evidence.states):
-        codes = evidence.codes[variable][rows]
-        count[:, variable] = np.count_nonzero(states, axis=1)[codes]
-        first[:, variable] = np.argmax(states > 0, axis=1)[codes]
-    total = count.prod(axis=1)
-    who = np.repeat(np.arange(len(rows)), total)
-    x = first[who]
-    start = np.concatenate([[0], np.cumsum(total)])
-    for number, row in enumerate(rows.tolist()):
-        index = np.arange(total[number])
-        for variable in np.flatnonzero(count[number] > 1).tolist():
-            index, digit = np.divmod(index, count[number, variable])
-            values = possible[variable][evidence.codes[variable][row]]
-            x[start[number] : start[number + 1], variable] = values[digit]
-    return x, who
