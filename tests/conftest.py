@@ -1,4 +1,4 @@
-"""Fixtures and the slow, obvious truth that fast answers are checked against."""
+"""How tests run, and the reference data they may need."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ import os
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# Circuits take a while to draw, and machines differ; under CI examples are the same each time.
+hypothesis.settings.register_profile(
+    "expecta",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("expecta")
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the helper modules beside the tests
 
