@@ -309,7 +309,7 @@ def _inner(
                 if theta != 1.0:
                     scale(algebra, z, to, theta, lanes)
             else:
-                mix(algebra, z, to, halves, mix_half, mix_edge, mantissa, a, b, lanes)
+                mix(algebra, z, to, halves, mix_half, mix_edge, mantissa, a, b, small, lanes)
             continue
         clear(algebra, z, to, lanes)
         exponent = out + (nodes + pairs.pair_p[k]) * lanes
@@ -321,5 +321,5 @@ def _inner(
                 # the element's exponent is kept behind the elements' values
                 shift = z[element + count * lanes + i] + weights.exponent[edge] - z[exponent + i]
                 z[small + i] = mantissa[edge] * power(shift)
-            mix_scaled(algebra, z, to, halves + mix_half[j] * size, small, lanes)
+            mix_scaled(algebra, z, to, halves + mix_half[j] * size, small, small + lanes, lanes)
     return scaled

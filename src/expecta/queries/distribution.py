@@ -21,7 +21,7 @@ from expecta.evidence import Evidence, Rows, as_evidence
 from expecta.pair.algebras.spectrum import turn
 from expecta.queries.atoms import Atoms, Part, completions, enumerated
 from expecta.queries.impossible import check_possible
-from expecta.queries.moments import exponential_of, extremes_of, off_support
+from expecta.queries.moments import exponential_of, extremes_of, support_rounding
 from expecta.queries.spectral import NORMAL, check_tolerance, coarse, quadrature
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def distribution(
                 pair, evidence, chosen, output, float(pick[0]), float(pick[1]), tol, low, high
             )
             parts.append(part)
-            error[part.entries] = part.error + off_support(pair)
+            error[part.entries] = part.error + support_rounding(pair)
             if pick[0] > tau[output]:
                 resolution[part.entries] = part.margin
     shape = (len(evidence), outputs) if outputs > 1 else (len(evidence),)

@@ -21,8 +21,8 @@ from expecta.queries.moments import (
     extremes_of,
     mean_and_central,
     moved,
-    off_support,
     support_of,
+    support_rounding,
 )
 from expecta.queries.spectral import (
     LOGISTIC,
@@ -203,7 +203,7 @@ def _spectral(
             phi, _ = exponential_of(pair, evidence[some], 1j * step.slope * rule.t)
             probability = np.clip(0.5 + phi.imag @ rule.weight, 0.0, 1.0)
             value[some] = step.low + step.size * probability
-        error[rows] = step.size * (rule.error + share + off_support(pair))
+        error[rows] = step.size * (rule.error + share + support_rounding(pair))
     return value, error, impossible
 
 
@@ -248,7 +248,7 @@ def _exp(pair: Pair, evidence: Evidence) -> tuple[Floats, Floats, Bools]:
         greatest, off = np.exp(top + pair.g.bias), share[:, None] * np.exp(pair.g.bias)
         value = np.where(inside > 0, inside * greatest, 0.0) + np.where(off > 0, off, 0.0)
         # relative rounding, what underflows below the greatest, what may lie off the support
-        error = 1e-13 * value + 1e-300 * greatest + off_support(pair) * np.exp(pair.g.bias)
+        error = 1e-13 * value + 1e-300 * greatest + support_rounding(pair) * np.exp(pair.g.bias)
     return value, error, impossible
 
 

@@ -28,10 +28,10 @@ __all__ = [
     "extremes_of",
     "mean_and_central",
     "moved",
-    "off_support",
     "raw",
     "support",
     "support_of",
+    "support_rounding",
 ]
 
 CHANNELS = 8  # complex numbers that a pair holds at once: more overflow the cache,
@@ -208,7 +208,7 @@ def _numbers(plan: Plan, evidence: Evidence) -> Root:
     return run(plan, algebra, constants(algebra, plan.phi), evidence)
 
 
-def off_support(pair: Pair) -> float:
+def support_rounding(pair: Pair) -> float:
     """Probability off g's support, given the evidence, that cannot be told from rounding."""
     if pair.g.covers_everything:
         return 0.0
@@ -222,7 +222,7 @@ def _support(pair: Pair, root: Root) -> Floats:
     if not len(root.state):
         return np.zeros_like(root.q)
     share = np.minimum(_divide(root.state[0], root.q), 1.0)
-    return np.where(share > 1.0 - off_support(pair), 1.0, share)
+    return np.where(share > 1.0 - support_rounding(pair), 1.0, share)
 
 
 def _divide(state: Floats, q: Floats) -> Floats:

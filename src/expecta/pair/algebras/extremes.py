@@ -88,6 +88,7 @@ def mix(
     theta: Floats,
     first: int,
     last: int,
+    tmp: int,
     lanes: int,
 ) -> None:
     """Set z[out] to the widest range among the halves; θ > 0 plays no part."""
@@ -96,10 +97,12 @@ def mix(
     for i in range(U(size)):
         z[o + i] = z[a + i]
     for k in range(first + 1, last):
-        widen(algebra, z, out, base + half[k] * size, 0, lanes)
+        widen(algebra, z, out, base + half[k] * size, 0, tmp, lanes)
 
 
-def mix_scaled(algebra: Extremes, z: Floats, out: int, x: int, w: int, lanes: int) -> None:
+def mix_scaled(
+    algebra: Extremes, z: Floats, out: int, x: int, w: int, tmp: int, lanes: int
+) -> None:
     """Widen z[out] by z[x]."""
     for k in range(algebra.outputs):
         o, a = U(out + 2 * k * lanes), U(x + 2 * k * lanes)

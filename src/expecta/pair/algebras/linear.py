@@ -21,6 +21,7 @@ def mix(
     theta: Floats,
     first: int,
     last: int,
+    tmp: int,
     lanes: int,
 ) -> None:
     """Set z[out] to Σ θ z[half], four terms at a time so that z[out] is rarely touched."""
@@ -54,6 +55,7 @@ def mix_scaled(
     out: int,
     x: int,
     w: int,
+    tmp: int,
     lanes: int,
 ) -> None:
     """Add w · z[x] to z[out], with a weight per lane."""

@@ -53,8 +53,8 @@ def width(algebra: Moments) -> int:
 
 
 def scratch(algebra: Moments) -> int:
-    """Count the numbers that ``join`` needs beside: a state of one output."""
-    return 1 + algebra.order
+    """Count the numbers needed beside: a state of one output, and six vectors to merge."""
+    return 1 + algebra.order + 6
 
 
 def clear(algebra: Moments, z: Floats, out: int, lanes: int) -> None:
@@ -99,7 +99,8 @@ def join(
                 for i in range(U(lanes)):
                     z[t + i] += z[a + i] * z[b + i]
         if not fresh:
-            _merge(order, z, out, out + first * lanes, 1.0, -1, tmp, tmp + lanes, lanes)
+            free = tmp + (1 + order) * lanes
+            _merge(order, z, out, out + first * lanes, 1.0, -1, tmp, tmp + lanes, free, lanes)
     if not fresh:
         for i in range(U(lanes)):
             z[o0 + i] += z[t0 + i]
@@ -115,6 +116,7 @@ def mix(
     theta: Floats,
     first: int,
     last: int,
+    tmp: int,
     lanes: int,
 ) -> None:
     """Set z[out] to the θ-weighted mixture of the halves."""
@@ -127,17 +129,17 @@ def mix(
         x, t = base + half[a] * size, theta[edge[a]]
         for output in range(algebra.outputs):
             at = (1 + output * algebra.order) * lanes
-            _merge(algebra.order, z, out, out + at, t, -1, x, x + at, lanes)
+            _merge(algebra.order, z, out, out + at, t, -1, x, x + at, tmp, lanes)
         b = U(x)
         for i in range(U(lanes)):
             z[o + i] += t * z[b + i]
 
 
-def mix_scaled(algebra: Moments, z: Floats, out: int, x: int, w: int, lanes: int) -> None:
+def mix_scaled(algebra: Moments, z: Floats, out: int, x: int, w: int, tmp: int, lanes: int) -> None:
     """Merge z[x] with a weight per lane into z[out]."""
     for output in range(algebra.outputs):
         at = (1 + output * algebra.order) * lanes
-        _merge(algebra.order, z, out, out + at, 1.0, w, x, x + at, lanes)
+        _merge(algebra.order, z, out, out + at, 1.0, w, x, x + at, tmp, lanes)
     o, a, b = U(out), U(w), U(x)
     for i in range(U(lanes)):
         z[o + i] += z[a + i] * z[b + i]
@@ -185,6 +187,7 @@ def _merge(
     w: int,
     other_mass: int,
     x: int,
+    tmp: int,
     lanes: int,
 ) -> None:
     """Merge the mean and moments at x into those at out; the caller adds the masses.
@@ -193,7 +196,7 @@ def _merge(
     """
     old_mass, new_mass, weight = U(mass), U(other_mass), U(max(w, 0))
     o, a = U(out), U(x)
-    if order == 2 and w < 0:  # the common case, in a loop that can be vectorised
+    if order == 2 and w < 0:  # the common case
         o2, a2 = U(out + lanes), U(x + lanes)
         for i in range(U(lanes)):
             old, new = z[old_mass + i], theta * z[new_mass + i]
@@ -203,23 +206,38 @@ def _merge(
             z[o2 + i] = rest * z[o2 + i] + share * z[a2 + i] + 0.5 * share * rest * delta * delta
             z[o + i] += share * delta
         return
+    # Vectors of both shares, of both means as seen from the common one, and of two sums
+    shares, rests, back, ahead = U(tmp), U(tmp + lanes), U(tmp + 2 * lanes), U(tmp + 3 * lanes)
+    b, f = U(tmp + 4 * lanes), U(tmp + 5 * lanes)
     for i in range(U(lanes)):
-        old, new = z[old_mass + i], theta * z[new_mass + i]
-        if w >= 0:
-            new *= z[weight + i]
+        z[f + i] = theta * z[new_mass + i]
+    if w >= 0:
+        for i in range(U(lanes)):
+            z[f + i] *= z[weight + i]
+    for i in range(U(lanes)):
+        old, new = z[old_mass + i], z[f + i]
         total = old + new if old + new > 0.0 else 1.0
         share, rest = new / total, old / total
         delta = z[a + i] - z[o + i]
-        back, ahead = -share * delta, rest * delta  # both means from the common one
-        for k in range(order, 1, -1):
-            # Σ_j C_j/j! d^(k-j)/(k-j)! by Horner's rule; C_0 = 1 and C_1 = 0
-            b, f = back / k * back / (k - 1), ahead / k * ahead / (k - 1)
-            for j in range(2, k + 1):
-                at = U((j - 1) * lanes)
-                if j > 2:
-                    b *= back / (k - j + 1)
-                    f *= ahead / (k - j + 1)
-                b += z[o + at + i]
-                f += z[a + at + i]
-            z[o + U((k - 1) * lanes) + i] = rest * b + share * f
-        z[o + i] += share * delta
+        z[shares + i] = share
+        z[rests + i] = rest
+        z[back + i] = -share * delta
+        z[ahead + i] = rest * delta
+    for k in range(order, 1, -1):
+        # Σ_j C_j/j! d^(k-j)/(k-j)! by Horner's rule; C_0 = 1 and C_1 = 0
+        start = 1.0 / (k * (k - 1))
+        oj, aj = U(out + lanes), U(x + lanes)
+        for i in range(U(lanes)):
+            z[b + i] = start * z[back + i] * z[back + i] + z[oj + i]
+            z[f + i] = start * z[ahead + i] * z[ahead + i] + z[aj + i]
+        for j in range(3, k + 1):
+            factor = 1.0 / (k - j + 1)
+            oj, aj = U(out + (j - 1) * lanes), U(x + (j - 1) * lanes)
+            for i in range(U(lanes)):
+                z[b + i] = factor * z[b + i] * z[back + i] + z[oj + i]
+                z[f + i] = factor * z[f + i] * z[ahead + i] + z[aj + i]
+        ok = U(out + (k - 1) * lanes)
+        for i in range(U(lanes)):
+            z[ok + i] = z[rests + i] * z[b + i] + z[shares + i] * z[f + i]
+    for i in range(U(lanes)):
+        z[o + i] -= z[back + i]

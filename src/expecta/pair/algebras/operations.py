@@ -38,7 +38,7 @@ def width(algebra: Any) -> int:  # noqa: ANN401
 
 
 def scratch(algebra: Any) -> int:  # noqa: ANN401
-    """Count the numbers per lane that ``join`` needs beside."""
+    """Count the numbers per lane that ``join`` and ``mix`` need beside."""
     return int(_modules[type(algebra)].scratch(algebra))
 
 
