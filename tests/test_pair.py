@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expecta import (
+    Evidence,
     Pair,
     Vtree,
     random_probabilistic,
@@ -131,3 +132,20 @@ def test_same_answer_for_any_batch_and_threads(seed, rows, threads):
         cut = np.concatenate([pair.moments(part, 3) for part in np.array_split(X, min(rows, 5))])
     assert np.array_equal(together, cut)
     assert np.array_equal(together[::37], alone)
+
+
+def test_rows_that_are_all_alike_or_nearly():
+    vtree = Vtree.random(10, seed=3)
+    pair = Pair(
+        random_probabilistic(vtree, units=4, seed=3), random_regression(vtree, units=4, seed=3)
+    )
+    rng = np.random.default_rng(3)
+    few = np.where(rng.random((7, 10)) < 0.5, -1, rng.integers(0, 2, (7, 10)))
+    alone = pair.moments(few, 3)
+    kind = rng.integers(0, 7, 500)
+    assert np.array_equal(pair.moments(few[kind], 3), alone[kind])
+    assert np.array_equal(
+        pair.characteristic(few[kind], [0.3, 2.0]), pair.characteristic(few, [0.3, 2.0])[kind]
+    )
+    soft = Evidence.rows(few, pair.p.cardinalities).likelihood(0, [0.3, 3.0])
+    assert np.array_equal(pair.log_evidence(soft[kind]), pair.log_evidence(soft)[kind])

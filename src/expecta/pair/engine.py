@@ -18,7 +18,7 @@ import numpy as np
 from expecta.arrays import Floats, Ints
 from expecta.evidence import Evidence
 from expecta.pair.algebras import scratch, width
-from expecta.pair.patterns import number_patterns
+from expecta.pair.patterns import distinct_rows, number_patterns
 from expecta.pair.plan import Plan
 from expecta.pair.schedule import Schedule, Sizes, schedule
 from expecta.pair.walk import walk
@@ -58,6 +58,11 @@ def run_each(
     evidence: Evidence,
 ) -> list[Root]:
     """Walk the pair once for each table of constants; patterns and schedule are common to all."""
+    equal = _equal_rows(plan, evidence)
+    if equal is not None:
+        first, kind = equal
+        roots = run_each(plan, algebra, constants, evidence[first])
+        return [Root(*(part[..., kind] for part in root)) for root in roots]
     sizes = Sizes.of(plan, width(algebra), scratch(algebra))
     tables = _Tables.of(evidence)
     n = len(evidence)
@@ -78,6 +83,16 @@ def run_each(
             start = stop
     log_scale = tables.log_scale(evidence)
     return [Root(root[0], root[1], log_scale, root[2:]) for root in out]
+
+
+def _equal_rows(plan: Plan, evidence: Evidence) -> tuple[Ints, Ints] | None:
+    """Find rows that are equal, where that pays and fits in memory."""
+    tree = plan.vtree
+    if not 16 <= len(evidence) <= 16 * CELLS // len(plan.cardinalities):
+        return None
+    codes = np.stack(evidence.codes).astype(np.int32)
+    n_states = np.array([len(table) for table in evidence.states])
+    return distinct_rows(tree.left, tree.right, tree.variable, codes, n_states)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from expecta.pair.compiled import kernel
 
-__all__ = ["Patterns", "number_patterns"]
+__all__ = ["Patterns", "distinct_rows", "number_patterns"]
 
 Array = npt.NDArray[Any]
 
@@ -32,6 +32,22 @@ class Patterns(NamedTuple):
     pattern_of: Array  # (variables, rows) valid for shared nodes whose parent is not
     child_at: Array  # (vtree nodes,) where in ``children`` the node's patterns begin
     children: Array  # left pattern of each pattern, then right pattern of each; leaf: states
+
+
+def distinct_rows(
+    left: Array, right: Array, variable: Array, codes: Array, n_states: Array
+) -> tuple[Array, Array] | None:
+    """Find rows that agree everywhere, if that leaves half of them at most.
+
+    Returns a row of each kind and the kind of each row; ``codes`` is overwritten. Cost:
+    O(vtree nodes · rows), much less where rows differ.
+    """
+    limit = codes.shape[1] // 2
+    found = Patterns(*_number(left, right, variable, codes, n_states, limit))
+    if not 0 < found.number[-1] <= limit:
+        return None
+    kind = found.pattern_of[found.row[-1]]
+    return np.unique(kind, return_index=True)[1], kind
 
 
 def number_patterns(
