@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from expecta.arrays import Bools, Floats, Ints
+from expecta.arrays import Bools, Floats, Ints, within
 from expecta.errors import DomainError
 
 __all__ = ["Evidence", "Rows", "as_evidence"]
@@ -46,7 +46,7 @@ class Evidence:
         for variable, (table, code) in enumerate(zip(self.states, self.codes, strict=True)):
             if table.ndim != 2 or code.shape != (self.n_rows,):
                 raise DomainError(f"evidence on variable {variable} needs a code for every row")
-            if self.n_rows and not (code.min() >= 0 and code.max() < len(table)):
+            if not within(code, 0, len(table)):
                 raise DomainError(f"a code of variable {variable} names no state")
 
     # -- builders ---------------------------------------------------------------------

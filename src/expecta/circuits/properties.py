@@ -89,7 +89,7 @@ def determinism(structure: Structure, live: Bools) -> Verdict:
             chosen[owner, target] = 1.0
             overlap[v] = (chosen @ chosen.T) > 0
             continue
-        for node in np.flatnonzero(np.bincount(owner) > 1):
+        for node in np.flatnonzero(np.bincount(owner) > 1).tolist():
             if _any_meet(s, v, target[owner == node], overlap):
                 origin = structure.node_of_edge[edges[s.edge_start[first + node]]]
                 name = structure.name_of(int(origin))
