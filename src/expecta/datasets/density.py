@@ -1,0 +1,57 @@
+"""The field's binary sets for density estimation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from expecta.arrays import Ints
+from expecta.datasets.files import VARIABLE, check_name, folder, load_arrays
+
+__all__ = ["DENSITY_NAMES", "DensityData", "load_density"]
+
+DENSITY_NAMES = (
+    "nltcs",
+    "msnbc",
+    "kdd",
+    "plants",
+    "baudio",
+    "jester",
+    "tretail",
+    "pumsb_star",
+    "kosarek",
+    "msweb",
+    "tmovie",
+    "cwebkb",
+    "cr52",
+    "c20ng",
+    "bbc",
+    "ad",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class DensityData:
+    """Rows of Booleans in their usual three parts."""
+
+    name: str
+    X_train: Ints
+    X_valid: Ints
+    X_test: Ints
+
+
+def load_density(name: str) -> DensityData:
+    """Return one of sixteen binary data sets on which density learners are compared.
+
+    They are read from ``density/NAME.npz`` in the folder that the environment variable
+    EXPECTA_DATA names. Most were gathered by Lowd and Davis (2010), the others (tretail,
+    pumsb_star, kosarek, bbc, ad) by Van Haaren and Davis (2012).
+    """
+    check_name(name, DENSITY_NAMES)
+    root = folder()
+    if root is None:
+        raise FileNotFoundError(
+            f"the data set {name!r} does not come with the package: set the environment variable "
+            f"{VARIABLE} to a folder that holds density/{name}.npz"
+        )
+    arrays = load_arrays(root / "density" / f"{name}.npz")
+    return DensityData(name, arrays["x_train"], arrays["x_valid"], arrays["x_test"])
