@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,10 +21,13 @@ __all__ = ["Progress", "Settings", "current", "using"]
 
 @dataclass(frozen=True)
 class Settings:
-    """Number of threads (``None``: one per core at hand) and whether to show progress."""
+    """Number of threads (``None``: one per core at hand) and whether to show progress.
+
+    ``progress=None`` shows it where someone looks: when messages go to a terminal.
+    """
 
     threads: int | None = None
-    progress: bool = False
+    progress: bool | None = None
 
     def n_threads(self) -> int:
         """Resolve the number of threads."""
@@ -32,6 +36,10 @@ class Settings:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
+
+    def shows_progress(self) -> bool:
+        """Resolve whether to show progress."""
+        return sys.stderr.isatty() if self.progress is None else self.progress
 
 
 _settings: ContextVar[Settings] = ContextVar("expecta_settings", default=Settings())  # noqa: B039
@@ -69,11 +77,14 @@ def using(*, threads: int | None = None, progress: bool | None = None) -> Iterat
 
 
 class Progress:
-    """A progress bar that appears once a call has taken a second, if it was asked for."""
+    """A progress bar that appears once a call has taken a second, where it is wanted.
 
-    def __init__(self, label: str, total: int) -> None:
+    ``total`` is how much there is to do, ``None`` if nobody knows.
+    """
+
+    def __init__(self, label: str, total: int | None) -> None:
         self._label, self._total = label, total
-        self._shown = current().progress
+        self._shown = current().shows_progress()
         self._started = time.monotonic()
         self._done = 0
         self._bar: Bar | None = None
@@ -81,19 +92,20 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def advance(self, amount: int = 1) -> None:
-        """Count some of the total as done."""
+    def advance(self, amount: int = 1, label: str | None = None) -> None:
+        """Count some of the total as done; a label says what has been reached."""
         self._done += amount
         if not self._shown:
             return
         if self._bar is None and time.monotonic() - self._started > 1.0:
+            from rich.console import Console
             from rich.progress import Progress as Bar
 
-            self._bar = Bar(transient=True)
+            self._bar = Bar(transient=True, console=Console(stderr=True))
             self._task = self._bar.add_task(self._label, total=self._total)
             self._bar.start()
         if self._bar is not None:
-            self._bar.update(self._task, completed=self._done)
+            self._bar.update(self._task, completed=self._done, description=label or self._label)
 
     def __exit__(
         self,

@@ -54,7 +54,7 @@ def read_vtree(path: str | PathLike[str]) -> Vtree:
     """
     name, data = _content(path)
     if Container.recognises(data):
-        return NativeFile(name, data, "vtree").vtree()
+        return NativeFile.read(name, data, "vtree").vtree()
     return parse_vtree(Text.of(name, data))
 
 
@@ -73,7 +73,7 @@ def read_probabilistic(
     """
     name, data = _content(path)
     if Container.recognises(data):
-        file = NativeFile(name, data, "probabilistic circuit")
+        file = NativeFile.read(name, data, "probabilistic circuit")
         return file.probabilistic(file.vtree(vtree))
     return parse_psdd(Text.of(name, data), vtree)
 
@@ -91,7 +91,7 @@ def read_regression(path: str | PathLike[str], vtree: Vtree | None = None) -> Re
     """
     name, data = _content(path)
     if Container.recognises(data):
-        file = NativeFile(name, data, "regression circuit")
+        file = NativeFile.read(name, data, "regression circuit")
         return file.regression(file.vtree(vtree))
     return parse_glc(Text.of(name, data), vtree)
 
@@ -102,7 +102,7 @@ def read_pair(path: str | PathLike[str]) -> tuple[ProbabilisticCircuit, Regressi
     if not Container.recognises(data):
         Text.of(name, data)  # says so if the file is not even text
         raise FormatError(name, None, "a pair is kept in Expecta's own format, and this is text")
-    return NativeFile(name, data, "pair").pair()
+    return NativeFile.read(name, data, "pair").pair()
 
 
 def write_vtree(vtree: Vtree, path: str | PathLike[str]) -> None:

@@ -16,7 +16,7 @@ from expecta.circuits.structure import Structure
 from expecta.errors import FormatError, StructureError, VtreeMismatchError
 from expecta.vtree import Vtree
 
-__all__ = ["NativeFile", "encode"]
+__all__ = ["NativeFile", "circuit_arrays", "encode", "opened"]
 
 Made = TypeVar("Made")
 
@@ -54,6 +54,7 @@ _READERS = {
     "probabilistic circuit": "ProbabilisticCircuit.read",
     "regression circuit": "RegressionCircuit.read",
     "pair": "Pair.read",
+    "density": "Density.load",
 }
 
 
@@ -61,17 +62,37 @@ def encode(
     vtree: Vtree, p: ProbabilisticCircuit | None = None, g: RegressionCircuit | None = None
 ) -> bytes:
     """Write a vtree, a circuit over it, or a pair of circuits that share it."""
+    present = ("vtree", *(["p"] if p is not None else []), *(["g"] if g is not None else []))
+    kind = next(kind for kind, parts in _KINDS.items() if parts == present)
+    header = {} if g is None else {"link": g.link}
+    return Container(kind, header, circuit_arrays(vtree, p, g)).to_bytes()
+
+
+def circuit_arrays(
+    vtree: Vtree, p: ProbabilisticCircuit | None = None, g: RegressionCircuit | None = None
+) -> dict[str, npt.NDArray[Any]]:
+    """Name the arrays that a vtree and circuits over it consist of."""
     arrays = _arrays("vtree", vtree)
-    present = ["vtree"]
     if p is not None:
-        present.append("p")
         arrays |= _arrays("p", p.structure, log_weight=p.log_weight)
     if g is not None:
-        present.append("g")
         arrays |= _arrays("g", g.structure, weight=g.weight, bias=g.bias)
-    kind = next(kind for kind, parts in _KINDS.items() if parts == tuple(present))
-    header = {} if g is None else {"link": g.link}
-    return Container(kind, header, arrays).to_bytes()
+    return arrays
+
+
+def opened(path: str, data: bytes, kind: str) -> Container:
+    """Take a file apart that is to hold a certain kind of thing."""
+    container = Container.from_bytes(path, data)
+    if container.kind not in _READERS:
+        raise FormatError(path, None, f"the file is damaged: its kind is {container.kind!r:.40}")
+    if container.kind != kind:
+        raise FormatError(
+            path,
+            None,
+            f"this file holds a {container.kind}, not a {kind}: "
+            f"read it with {_READERS[container.kind]}",
+        )
+    return container
 
 
 def _arrays(
@@ -89,28 +110,23 @@ class NativeFile:
     Parameters
     ----------
     path
-        Where the bytes came from, for messages.
-    data
-        The whole file.
-    kind
-        What the caller wants it to hold.
+        Where the arrays came from, for messages.
+    container
+        What the file holds.
+    parts
+        What of "vtree", "p" and "g" the arrays are to be.
     """
 
-    def __init__(self, path: str, data: bytes, kind: str) -> None:
+    def __init__(self, path: str, container: Container, parts: tuple[str, ...]) -> None:
         self._path = path
-        container = Container.from_bytes(path, data)
-        if container.kind not in _KINDS:
-            raise self._damaged(f"its kind is {container.kind!r:.40}")
-        if container.kind != kind:
-            raise FormatError(
-                path,
-                None,
-                f"this file holds a {container.kind}, not a {kind}: "
-                f"read it with {_READERS[container.kind]}",
-            )
         self._header = container.header
         self._arrays = container.arrays
-        self._check_arrays({f"{a}.{b}": _PARTS[a][b] for a in _KINDS[kind] for b in _PARTS[a]})
+        self._check_arrays({f"{a}.{b}": _PARTS[a][b] for a in parts for b in _PARTS[a]})
+
+    @classmethod
+    def read(cls, path: str, data: bytes, kind: str) -> NativeFile:
+        """Open a file that is to hold a vtree, a circuit, or a pair."""
+        return cls(path, opened(path, data, kind), _KINDS[kind])
 
     def vtree(self, given: Vtree | None = None) -> Vtree:
         """Build the vtree; if one is given it must be equal, and is used instead."""

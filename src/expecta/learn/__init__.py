@@ -1,0 +1,1 @@
+"""Learning circuits from data."""

@@ -1,0 +1,153 @@
+"""How much columns tell about each other: mutual information of every pair."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from expecta.arrays import Floats, Ints
+from expecta.pair.compiled import kernel
+from expecta.settings import current
+from expecta.threads import each
+
+__all__ = ["mutual_information"]
+
+CHUNK = 1 << 14  # rows of one matrix product: float32 counts them exactly
+MOST_VALUES = 4096  # of all columns together, for the table of all pairs of values
+PRODUCT = 0.03  # cost of a multiply-add in a matrix product, in steps of counting
+
+
+def mutual_information(
+    codes: Ints, cardinalities: Ints, weight: Floats | None = None, *, pseudo_count: float = 1.0
+) -> Floats:
+    """Mutual information in nats of every pair of columns; the diagonal is zero.
+
+    Parameters
+    ----------
+    codes
+        Values of each row, -1 where unknown. A pair is counted over the rows in which
+        both are known.  # (rows, variables)
+    cardinalities
+        Number of values of each variable.  # (variables,)
+    weight
+        How often each row counts.  # (rows,)
+    pseudo_count
+        Rows that are added to every pair, spread evenly over its values: two columns
+        that were never seen together, or seldom, appear unrelated.
+
+    Returns
+    -------
+    array of shape (variables, variables)
+        Symmetric. Cost: rows x variables² / 2 steps of counting, or where columns have
+        few values a matrix product, rows x (all values)².
+
+    Examples
+    --------
+    >>> same = np.array([[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]])
+    >>> mutual_information(same, np.array([2, 2, 2]), pseudo_count=0).round(3).tolist()
+    [[0.0, 0.693, 0.0], [0.693, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    n_values = int(np.sum(cardinalities))
+    by_product = PRODUCT * n_values**2 < len(cardinalities) ** 2 / 2
+    if by_product and n_values <= MOST_VALUES:
+        out = _by_product(codes, cardinalities, weight, pseudo_count)
+    else:
+        out = _by_counting(codes, cardinalities, weight, pseudo_count)
+    np.fill_diagonal(out, 0.0)
+    return out
+
+
+def _by_product(
+    codes: Ints, cardinalities: Ints, weight: Floats | None, pseudo_count: float
+) -> Floats:
+    """Count all pairs of values at once: the product of the one-hot rows with themselves."""
+    cards = cardinalities.astype(np.int64)
+    start = np.concatenate([[0], np.cumsum(cards)])
+    joint = np.zeros((start[-1], start[-1]))
+    dtype = np.float32 if weight is None else np.float64
+    for first in range(0, len(codes), CHUNK):
+        part = codes[first : first + CHUNK].astype(np.int64)
+        rows, variables = np.nonzero(part >= 0)
+        hot = np.zeros((len(part), start[-1]), dtype)
+        hot[rows, start[variables] + part[rows, variables]] = 1.0
+        scaled = hot if weight is None else hot * weight[first : first + CHUNK, None]
+        joint += hot.T @ scaled
+    joint += pseudo_count / np.outer(np.repeat(cards, cards), np.repeat(cards, cards))
+
+    def add_up(table: Floats) -> Floats:
+        rows = np.add.reduceat(table, start[:-1], axis=0)
+        both: Floats = np.add.reduceat(rows, start[:-1], axis=1)
+        return both
+
+    # Per pair: total T, joint n_ab, sums n_a and n_b over the rows that know both.
+    n_a = np.add.reduceat(joint, start[:-1], axis=1)  # (values, variables)
+    total = np.add.reduceat(n_a, start[:-1], axis=0)
+    own = add_up(_x_log_x(joint))
+    one = np.add.reduceat(_x_log_x(n_a), start[:-1], axis=0)
+    return _from_sums(own, one, one.T, total)
+
+
+def _by_counting(
+    codes: Ints, cardinalities: Ints, weight: Floats | None, pseudo_count: float
+) -> Floats:
+    n = len(cardinalities)
+    columns = np.ascontiguousarray(codes.T, np.int32)
+    out = np.zeros((n, n))
+    weights = np.ones(len(codes)) if weight is None else np.asarray(weight, np.float64)
+    cards = cardinalities.astype(np.int64)
+    # Row i of the triangle has n - i pairs: deal the rows out like cards.
+    threads = current().n_threads()
+    calls = [(columns, cards, weights, pseudo_count, out, k, threads) for k in range(threads)]
+    each(_count_pairs, calls, threads)
+    return out + out.T
+
+
+@kernel
+def _count_pairs(
+    columns: Ints,
+    cards: Ints,
+    weight: Floats,
+    pseudo_count: float,
+    out: Floats,
+    first: int,
+    step: int,
+) -> None:
+    """Fill rows first, first + step, ... of the upper triangle."""
+    n, rows = columns.shape
+    for i in range(first, n, step):
+        x = columns[i]
+        for j in range(i + 1, n):
+            y = columns[j]
+            a, b = cards[i], cards[j]
+            table = np.full((a + 1) * (b + 1), pseudo_count / (a * b))
+            for r in range(rows):  # the last row and column take what is unknown
+                u = x[r] if x[r] >= 0 else a
+                v = y[r] if y[r] >= 0 else b
+                table[u * (b + 1) + v] += weight[r]
+            joint = table.reshape(a + 1, b + 1)[:a, :b]
+            total = joint.sum()
+            if total > 0.0:
+                sums = 0.0
+                for u in range(a):
+                    n_u = joint[u].sum()
+                    if n_u > 0.0:
+                        sums -= n_u * np.log(n_u)
+                    for v in range(b):
+                        if joint[u, v] > 0.0:
+                            sums += joint[u, v] * np.log(joint[u, v])
+                for v in range(b):
+                    n_v = joint[:, v].sum()
+                    if n_v > 0.0:
+                        sums -= n_v * np.log(n_v)
+                out[i, j] = max(0.0, sums / total + np.log(total))
+
+
+def _x_log_x(x: Floats) -> Floats:
+    out: Floats = x * np.log(np.where(x > 0, x, 1.0))
+    return out
+
+
+def _from_sums(joint: Floats, one: Floats, other: Floats, total: Floats) -> Floats:
+    """Turn sums of n log n into information; pairs never seen together have none."""
+    seen = np.where(total > 0, total, 1.0)
+    out: Floats = np.maximum(0.0, (joint - one - other) / seen + np.log(seen))
+    return out

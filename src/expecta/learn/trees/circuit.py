@@ -1,0 +1,94 @@
+"""A tree-shaped model as a circuit over the vtree of its tree."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from expecta.arrays import Floats, Ints
+from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
+from expecta.circuits.structure import Structure
+from expecta.learn.trees.layout import Layout
+
+__all__ = ["tree_circuit"]
+
+
+def tree_circuit(layout: Layout, theta: Floats) -> ProbabilisticCircuit:
+    """Build the circuit of p(x), with a node per state in every layer.
+
+    At variable u with children c1 .. cm the vtree is ((X_u, T(c1)), .. T(cm)). Its layers
+    have a node per state of u that joins one node of either side; the topmost mixes
+    them into a node per state of u's *parent*, by the transitions. A variable without
+    children needs no layer for that: its leaf takes the product of the two tables.
+    """
+    layers = _Layers()
+    top: list[int] = []  # layer of T(u) for each node u of the tree
+    for u, children in enumerate(layout.tree.children):
+        transitions, values = layout.transitions(theta, u), layout.values(theta, u)
+        if not children:
+            top.append(layers.leaf(transitions @ values))
+            continue
+        layer = layers.leaf(values)
+        for child in children[:-1]:
+            layer = layers.join(layer, top[child], np.eye(len(values)))
+        top.append(layers.join(layer, top[children[-1]], transitions))
+    cards = np.empty(len(top), np.int64)
+    cards[layout.tree.variable] = layout.cardinalities
+    return layers.circuit(layout, cards, top)
+
+
+class _Layers:
+    """Layers in the order they are made, until their places in the vtree are known."""
+
+    def __init__(self) -> None:
+        self.weights: list[Floats] = []  # (nodes, elements or values)
+        self.sides: list[tuple[int, int] | None] = []
+
+    def leaf(self, values: Floats) -> int:
+        self.weights.append(values)
+        self.sides.append(None)
+        return len(self.sides) - 1
+
+    def join(self, left: int, right: int, weights: Floats) -> int:
+        self.weights.append(weights)
+        self.sides.append((left, right))
+        return len(self.sides) - 1
+
+    def circuit(self, layout: Layout, cards: Ints, top: list[int]) -> ProbabilisticCircuit:
+        vtree = layout.tree.vtree
+        layer_at = np.empty(len(vtree), np.int64)  # vtree node -> layer here
+        todo = [(vtree.root, top[-1])]
+        while todo:
+            v, layer = todo.pop()
+            layer_at[v] = layer
+            sides = self.sides[layer]
+            if sides is not None:
+                todo += [(int(vtree.left[v]), sides[0]), (int(vtree.right[v]), sides[1])]
+        places = layer_at.tolist()
+        tables = [self.weights[layer] for layer in places]
+        inner = vtree.variable < 0
+        node_start = np.concatenate([[0], np.cumsum([len(table) for table in tables])])
+        n_elements = [t.shape[1] if i else 0 for t, i in zip(tables, inner, strict=True)]
+        element_start = np.concatenate([[0], np.cumsum(n_elements)])
+        left, right, target, weight, per_node = [], [], [], [], []
+        for v, table in enumerate(tables):
+            rows, columns = np.nonzero(table)
+            first = element_start[v] if inner[v] else 0
+            target.append(first + columns)
+            weight.append(table[rows, columns])
+            per_node.append(np.bincount(rows, minlength=len(table)))
+            if inner[v]:
+                units = np.arange(table.shape[1])
+                left.append(node_start[vtree.left[v]] + units)
+                right.append(node_start[vtree.right[v]] + units)
+        none = [np.zeros(0, np.int64)]
+        structure = Structure(
+            vtree=vtree,
+            cardinalities=cards,
+            node_start=node_start,
+            element_start=element_start,
+            left=np.concatenate(left or none),
+            right=np.concatenate(right or none),
+            edge_start=np.concatenate([[0], np.cumsum(np.concatenate(per_node))]),
+            target=np.concatenate(target),
+        )
+        return ProbabilisticCircuit(structure, log_of(np.concatenate(weight))).normalised()

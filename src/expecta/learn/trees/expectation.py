@@ -1,0 +1,264 @@
+"""Expected counts of a tree-shaped model over rows, on every core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from expecta.arrays import Floats, Ints
+from expecta.learn.trees.layout import Layout
+from expecta.learn.trees.messages import (
+    Block,
+    Shape,
+    Shared,
+    patterns_down,
+    patterns_up,
+    rows_down,
+    rows_up,
+)
+from expecta.learn.trees.patterns import Patterns, find_patterns
+from expecta.learn.trees.tree import Tree
+from expecta.pair.compiled import kernel
+from expecta.settings import current
+from expecta.threads import each
+
+__all__ = ["Counts", "Table", "expected_counts", "log_likelihoods"]
+
+CACHE = 1 << 21  # bytes that the messages of a block of rows may take
+PARTS = 8  # sums over rows are made in so many parts, whatever the number of threads ...
+LEAST_PART = 256  # ... of at least so many rows
+PART_MEMORY = 1 << 27  # bytes of all parts together
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Sufficient statistics: expected counts laid out like θ, and the rows they are of."""
+
+    counts: Floats
+    log_likelihood: float  # weighted sum over the rows
+    weight: float
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.counts + other.counts,
+            self.log_likelihood + other.log_likelihood,
+            self.weight + other.weight,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of values, prepared for the passes of one tree.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    cardinalities
+        Number of values of each variable.  # (variables,)
+    codes
+        Values of each row, -1 where unknown.  # (rows, variables)
+    weight
+        How often each row counts.  # (rows,)
+    limit
+        Greatest number of patterns of a shared node.
+    """
+
+    tree: Tree
+    cardinalities: Ints
+    codes: Ints
+    weight: Floats
+    limit: int = 256
+
+    @cached_property
+    def columns(self) -> Ints:
+        """Values at each node of the tree, the cardinality for unknown.  # (nodes, rows)."""
+        cards = self.cardinalities[self.tree.variable]
+        dtype = np.int16 if np.max(cards) < 2**15 else np.int32
+        columns: Ints = np.ascontiguousarray(self.codes.T[self.tree.variable], dtype)
+        unknown = columns < 0
+        if np.any(unknown):
+            columns = np.where(unknown, cards[:, None].astype(dtype), columns)
+        return columns
+
+    @cached_property
+    def patterns(self) -> Patterns:
+        """The patterns that rows share."""
+        cards = self.cardinalities[self.tree.variable]
+        return find_patterns(self.tree, self.columns, cards, self.limit)
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+
+def log_likelihoods(layout: Layout, theta: Floats, table: Table) -> Floats:
+    """Log-likelihood of each row. Cost: K² multiply-adds per row and node.  # (rows,)."""
+    return _Run(layout, theta, table).visit(np.arange(len(table)), None)
+
+
+def expected_counts(
+    layout: Layout, theta: Floats, table: Table, rows: Ints | None = None
+) -> Counts:
+    """Return expected counts over some rows under θ.
+
+    Unknown cells are summed out. The result is the same for any number of threads. Cost:
+    3 K² multiply-adds per row and node.
+    """
+    rows = np.arange(len(table)) if rows is None else rows
+    run = _Run(layout, theta, table)
+    into = _Sums.zeros(_parts(len(rows), layout.size), run)
+    log_likelihood = run.visit(rows, into)
+    sums = _Sums(*(a.sum(axis=0) for a in into))
+    run.finish(sums)
+    # values were counted value by value, with a last row for what is unknown
+    start, states = run.shape.leaf_start.tolist(), layout.states.tolist()
+    values = [
+        sums.leaf[a:b].reshape(-1, k)[:-1].T.reshape(-1)
+        for a, b, k in zip(start[:-1], start[1:], states, strict=True)
+    ]
+    weight = table.weight[rows]
+    return Counts(
+        np.concatenate([sums.counts * theta[: len(sums.counts)], *values]),
+        float(np.sum(weight[weight > 0] * log_likelihood[weight > 0])),
+        float(np.sum(weight)),
+    )
+
+
+class _Sums(NamedTuple):
+    """What the pass down adds up."""
+
+    down: Floats
+    counts: Floats
+    leaf: Floats
+
+    @classmethod
+    def zeros(cls, parts: int, run: _Run) -> _Sums:
+        sizes = (len(run.shared.message), int(run.shape.a_start[-1]), len(run.shape.leaf))
+        return cls(*(np.zeros((parts, size)) for size in sizes))
+
+
+class _Run:
+    """One pair of passes: the model's tables and the messages of the patterns."""
+
+    def __init__(self, layout: Layout, theta: Floats, table: Table) -> None:
+        self.table, self.patterns, self.size = table, table.patterns, layout.size
+        self.shape = _shape(layout, theta)
+        count = np.diff(self.patterns.start)
+        lam_start = np.concatenate([[0], np.cumsum(count * self.shape.states)])
+        message_start = np.concatenate([[0], np.cumsum(count * self.shape.above)])
+        message = np.empty(int(message_start[-1]))
+        self.shared = Shared(
+            lam=np.empty(int(lam_start[-1])),
+            lam_start=lam_start,
+            message=message,
+            inverse=message,
+            message_start=message_start,
+            log_scale=np.empty(len(self.patterns.value)),
+        )
+        with threadpool_limits(1, "blas"):
+            patterns_up(self.shape, self.patterns, self.shared)
+        possible = message > 0
+        inverse = np.where(possible, 1.0 / np.where(possible, message, 1.0), 0.0)
+        self.shared = self.shared._replace(inverse=inverse)
+
+    def visit(self, rows: Ints, into: _Sums | None) -> Floats:
+        """Pass over the rows, with ``into`` also down; returns log-likelihoods."""
+        parts = _parts(len(rows), self.size) if into is None else len(into.counts)
+        cuts = [len(rows) * part // parts for part in range(parts + 1)]
+        log_likelihood = np.empty(len(rows))
+        sums = _Sums(*[np.zeros((parts, 0))] * 3) if into is None else into
+        calls = [
+            (
+                self.shape,
+                self.patterns,
+                self.shared,
+                self.table.columns,
+                rows[first:last],
+                self.table.weight,
+                into is not None,
+                *(a[part] for a in sums),
+                log_likelihood[first:last],
+            )
+            for part, (first, last) in enumerate(pairwise(cuts))
+        ]
+        with threadpool_limits(1, "blas"):
+            each(_visit, calls, current().n_threads())
+        return log_likelihood
+
+    def finish(self, sums: _Sums) -> None:
+        """Pass down through the shared nodes, once for all rows."""
+        most = np.max(np.diff(self.patterns.start) * self.shape.states)
+        with threadpool_limits(1, "blas"):
+            patterns_down(self.shape, self.patterns, self.shared, np.empty(int(most)), *sums)
+
+
+def _parts(n_rows: int, size: int) -> int:
+    """Choose in how many parts to add up: a matter of sizes, never of threads."""
+    return max(1, min(PARTS, n_rows // LEAST_PART, max(2, PART_MEMORY // (8 * size))))
+
+
+@kernel
+def _visit(
+    shape: Shape,
+    patterns: Patterns,
+    shared: Shared,
+    columns: Ints,
+    rows: Ints,
+    weight: Floats,
+    learn: bool,
+    down: Floats,
+    counts: Floats,
+    leaf_counts: Floats,
+    log_likelihood: Floats,
+) -> None:
+    """Visit a part of the rows, a block at a time."""
+    nodes = len(shape.states)
+    lam_start, message_start = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    lam, message, widest, largest = 0, 0, 0, 0
+    for v in range(nodes):
+        lam_start[v], message_start[v] = lam, message
+        if not patterns.shared[v]:
+            lam += shape.states[v]
+            message += shape.above[v]
+            widest = max(widest, shape.states[v])
+            largest = max(largest, shape.states[v] * shape.above[v])
+    size = max(16, min(512, CACHE // (8 * (lam + message + 1)), len(rows)))
+    block = Block(
+        np.empty(lam * size),
+        lam_start * size,
+        np.empty(message * size),
+        message_start * size,
+        np.empty(size, np.int64),
+        np.empty(max(widest * size, largest)),
+    )
+    for first in range(0, len(rows), size):
+        part = rows[first : first + size]
+        likelihoods = log_likelihood[first : first + size]
+        rows_up(shape, patterns, shared, columns, part, block, likelihoods)
+        if learn:
+            rows_down(
+                shape, patterns, shared, columns, part, weight, block, down, counts, leaf_counts
+            )
+
+
+def _shape(layout: Layout, theta: Floats) -> Shape:
+    children = layout.tree.children
+    sizes = (layout.cardinalities.astype(np.int64) + 1) * layout.states
+    leaf = []  # by value, with a last row of ones for "unknown"
+    for node, states in enumerate(layout.states.tolist()):
+        leaf += [layout.values(theta, node).T.reshape(-1), np.ones(states)]
+    return Shape(
+        child_start=np.concatenate([[0], np.cumsum([len(c) for c in children])]),
+        children=np.array([c for below in children for c in below], np.int64),
+        states=layout.states.astype(np.int64),
+        above=layout.above.astype(np.int64),
+        theta=theta,
+        a_start=layout.a_start,
+        leaf=np.concatenate(leaf),
+        leaf_start=np.concatenate([[0], np.cumsum(sizes)]),
+    )

@@ -1,0 +1,316 @@
+"""The two passes of learning a tree: likelihoods up, expected counts down.
+
+Up, node v sends its parent the likelihood of all that is seen below, for every state of
+the parent: with λ_v = B_v[:, x_v] · Π_c m_c over its children c,
+
+    m_v = A_v λ_v
+
+Down comes W_v, the posterior of the parent's state divided by m_v. Then A_v ∘ (W_v λ_vᵀ)
+are the expected counts of transitions, λ_v ∘ (A_vᵀ W_v) is the posterior of v's state,
+and dividing that by m_c is W_c for a child. Each step is one matrix product over a block
+of rows: three of them per node, K² multiply-adds per row each. Where rows share patterns
+(see :mod:`.patterns`) a block of patterns takes the place of the rows.
+
+A row of λ that becomes tiny is scaled up, and its logarithm kept.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from expecta.arrays import Floats, Ints
+from expecta.learn.trees.patterns import Patterns
+from expecta.pair.compiled import kernel
+
+__all__ = ["Block", "Shape", "Shared", "patterns_down", "patterns_up", "rows_down", "rows_up"]
+
+TINY = 2.0**-300  # below it a row of λ is scaled
+LEAST = 1e-305  # keeps 0 / 0 at zero, changes no other quotient
+
+
+class Shape(NamedTuple):
+    """A model's tree and tables, as the passes need them."""
+
+    child_start: Ints  # (nodes + 1,) into children
+    children: Ints
+    states: Ints
+    above: Ints  # states of the parent
+    theta: Floats
+    a_start: Ints  # (nodes + 1,) into θ: (above, states)
+    leaf: Floats
+    leaf_start: Ints  # (nodes + 1,) into leaf: (cardinality + 1, states), the last for "unknown"
+
+
+class Shared(NamedTuple):
+    """The messages of the shared nodes, a row per pattern."""
+
+    lam: Floats
+    lam_start: Ints
+    message: Floats
+    inverse: Floats  # one over the message
+    message_start: Ints
+    log_scale: Floats  # (patterns,)
+
+
+class Block(NamedTuple):
+    """Room for the messages of a block of rows through the nodes that are not shared."""
+
+    lam: Floats
+    lam_start: Ints
+    message: Floats
+    message_start: Ints
+    scratch: Ints  # (rows,)
+    buffer: Floats
+
+
+@kernel
+def patterns_up(shape: Shape, patterns: Patterns, shared: Shared) -> None:
+    """Send messages up through the shared nodes."""
+    log_scale = shared.log_scale
+    index = np.empty(np.max(np.diff(patterns.start)), np.int64)
+    for v in range(len(shape.states)):
+        if not patterns.shared[v]:
+            continue
+        k = shape.states[v]
+        first, n = patterns.start[v], patterns.start[v + 1] - patterns.start[v]
+        own = _view(shared.lam, shared.lam_start[v], n, k)
+        scale = log_scale[first : first + n]
+        scale[:] = 0.0
+        for i in range(n):
+            index[i] = patterns.value[first + i]
+        _begin(own, shape.leaf[shape.leaf_start[v] : shape.leaf_start[v + 1]], index)
+        n_children = shape.child_start[v + 1] - shape.child_start[v]
+        for j in range(n_children):
+            c = shape.children[shape.child_start[v] + j]
+            for i in range(n):
+                index[i] = patterns.child[patterns.child_start[v] + i * n_children + j]
+            sent = shared.message[shared.message_start[c] : shared.message_start[c + 1]]
+            _times(own, sent, index)
+            for i in range(n):
+                scale[i] += log_scale[patterns.start[c] + index[i]]
+        _scale(own, scale)
+        _send(shape, v, own, _view(shared.message, shared.message_start[v], n, shape.above[v]))
+
+
+@kernel
+def rows_up(
+    shape: Shape,
+    patterns: Patterns,
+    shared: Shared,
+    columns: Ints,
+    rows: Ints,
+    block: Block,
+    log_likelihood: Floats,
+) -> None:
+    """Send messages up through the nodes that are not shared, for one block of rows."""
+    n = len(rows)
+    index = block.scratch
+    log_likelihood[:] = 0.0
+    root = len(shape.states) - 1
+    for v in range(root + 1):
+        if patterns.shared[v]:
+            continue
+        k = shape.states[v]
+        own = _view(block.lam, block.lam_start[v], n, k)
+        for i in range(n):
+            index[i] = columns[v, rows[i]]
+        _begin(own, shape.leaf[shape.leaf_start[v] : shape.leaf_start[v + 1]], index)
+        for j in range(shape.child_start[v], shape.child_start[v + 1]):
+            c = shape.children[j]
+            if patterns.shared[c]:
+                of_row = patterns.of_row[patterns.boundary[c]]
+                for i in range(n):
+                    index[i] = of_row[rows[i]]
+                    log_likelihood[i] += shared.log_scale[patterns.start[c] + index[i]]
+                _times(own, shared.message[shared.message_start[c] :], index)
+            else:
+                flat = own.reshape(n * k)
+                come = block.message[block.message_start[c] :]
+                for i in range(n * k):
+                    flat[i] *= come[i]
+        _scale(own, log_likelihood)
+        _send(shape, v, own, _view(block.message, block.message_start[v], n, shape.above[v]))
+    if patterns.shared[root]:
+        of_row = patterns.of_row[patterns.boundary[root]]
+        for i in range(n):
+            a = of_row[rows[i]]
+            likelihood = shared.message[shared.message_start[root] + a]
+            log_likelihood[i] = shared.log_scale[patterns.start[root] + a] + np.log(likelihood)
+    else:
+        for i in range(n):
+            log_likelihood[i] += np.log(block.message[block.message_start[root] + i])
+
+
+@kernel
+def rows_down(
+    shape: Shape,
+    patterns: Patterns,
+    shared: Shared,
+    columns: Ints,
+    rows: Ints,
+    weight: Floats,
+    block: Block,
+    down: Floats,
+    counts: Floats,
+    leaf_counts: Floats,
+) -> None:
+    """Send posteriors down through the nodes that are not shared; what reaches others adds up.
+
+    ``down`` is the sum over rows of what comes down to each pattern; ``counts`` are
+    still to be multiplied by θ.
+    """
+    n = len(rows)
+    index, buffer = block.scratch, block.buffer
+    root = len(shape.states) - 1
+    if patterns.shared[root]:
+        of_row = patterns.of_row[patterns.boundary[root]]
+        for i in range(n):
+            at = shared.message_start[root] + of_row[rows[i]]
+            down[at] += weight[rows[i]] * shared.inverse[at]
+        return
+    at = block.message_start[root]
+    for i in range(n):
+        block.message[at + i] = weight[rows[i]] / (block.message[at + i] + LEAST)
+    for v in range(root, -1, -1):
+        if patterns.shared[v]:
+            continue
+        k, above = shape.states[v], shape.above[v]
+        own = _view(block.lam, block.lam_start[v], n, k)
+        come = _view(block.message, block.message_start[v], n, above)
+        np.dot(come.T, own, _view(buffer, 0, above, k))
+        transitions = counts[shape.a_start[v] : shape.a_start[v + 1]]
+        for i in range(above * k):
+            transitions[i] += buffer[i]
+        _posterior(shape, v, come, own, _view(buffer, 0, n, k))
+        for i in range(n):
+            index[i] = columns[v, rows[i]]
+        _add(leaf_counts[shape.leaf_start[v] : shape.leaf_start[v + 1]], own, index)
+        flat = own.reshape(n * k)
+        for j in range(shape.child_start[v], shape.child_start[v + 1]):
+            c = shape.children[j]
+            if patterns.shared[c]:
+                of_row = patterns.of_row[patterns.boundary[c]]
+                for i in range(n):
+                    index[i] = of_row[rows[i]]
+                a, b = shared.message_start[c], shared.message_start[c + 1]
+                _add_divided(down[a:b], own, shared.inverse[a:b], index)
+            else:
+                further = block.message[block.message_start[c] :]
+                for i in range(n * k):
+                    further[i] = flat[i] / (further[i] + LEAST)
+
+
+@kernel
+def patterns_down(
+    shape: Shape,
+    patterns: Patterns,
+    shared: Shared,
+    buffer: Floats,
+    down: Floats,
+    counts: Floats,
+    leaf_counts: Floats,
+) -> None:
+    """Send posteriors down through the shared nodes, all rows of a pattern at once."""
+    index = np.empty(np.max(np.diff(patterns.start)), np.int64)
+    for v in range(len(shape.states) - 1, -1, -1):
+        if not patterns.shared[v]:
+            continue
+        k, above = shape.states[v], shape.above[v]
+        first, n = patterns.start[v], patterns.start[v + 1] - patterns.start[v]
+        own = _view(shared.lam, shared.lam_start[v], n, k)
+        come = _view(down, shared.message_start[v], n, above)
+        np.dot(come.T, own, _view(counts, shape.a_start[v], above, k))
+        _posterior(shape, v, come, own, _view(buffer, 0, n, k))
+        for i in range(n):
+            index[i] = patterns.value[first + i]
+        _add(leaf_counts[shape.leaf_start[v] : shape.leaf_start[v + 1]], own, index[:n])
+        n_children = shape.child_start[v + 1] - shape.child_start[v]
+        for j in range(n_children):
+            c = shape.children[shape.child_start[v] + j]
+            for i in range(n):
+                index[i] = patterns.child[patterns.child_start[v] + i * n_children + j]
+            a, b = shared.message_start[c], shared.message_start[c + 1]
+            _add_divided(down[a:b], own, shared.inverse[a:b], index)
+
+
+# -- steps ----------------------------------------------------------------------------
+
+
+@kernel
+def _view(flat: Floats, start: int, n: int, k: int) -> Floats:
+    """View a stretch of a flat array as a table."""
+    return flat[start : start + n * k].reshape(n, k)
+
+
+@kernel
+def _begin(own: Floats, table: Floats, index: Ints) -> None:
+    """Set each row to a row of a table."""
+    n, k = own.shape
+    for i in range(n):
+        at = index[i] * k
+        for s in range(k):
+            own[i, s] = table[at + s]
+
+
+@kernel
+def _times(own: Floats, table: Floats, index: Ints) -> None:
+    """Multiply each row by a row of a table."""
+    n, k = own.shape
+    for i in range(n):
+        at = index[i] * k
+        for s in range(k):
+            own[i, s] *= table[at + s]
+
+
+@kernel
+def _scale(own: Floats, log_scale: Floats) -> None:
+    """Scale the rows whose greatest number is tiny."""
+    n, k = own.shape
+    for i in range(n):
+        greatest = 0.0
+        for s in range(k):
+            greatest = max(greatest, own[i, s])
+        if 0.0 < greatest < TINY:
+            log_scale[i] += np.log(greatest)
+            for s in range(k):
+                own[i, s] /= greatest
+
+
+@kernel
+def _send(shape: Shape, v: int, own: Floats, out: Floats) -> None:
+    """Set the message to the parent: a matrix product."""
+    transitions = _view(shape.theta, shape.a_start[v], shape.above[v], shape.states[v])
+    np.dot(own, transitions.T, out)
+
+
+@kernel
+def _posterior(shape: Shape, v: int, come: Floats, own: Floats, buffer: Floats) -> None:
+    """Turn λ into the posterior of the state."""
+    transitions = _view(shape.theta, shape.a_start[v], shape.above[v], shape.states[v])
+    np.dot(come, transitions, buffer)
+    n, k = own.shape
+    for i in range(n):
+        for s in range(k):
+            own[i, s] *= buffer[i, s]
+
+
+@kernel
+def _add(table: Floats, own: Floats, index: Ints) -> None:
+    """Add each row to a row of a table."""
+    n, k = own.shape
+    for i in range(n):
+        at = index[i] * k
+        for s in range(k):
+            table[at + s] += own[i, s]
+
+
+@kernel
+def _add_divided(table: Floats, own: Floats, inverse: Floats, index: Ints) -> None:
+    """Add each row, divided by a row of another table, to a row of a table."""
+    n, k = own.shape
+    for i in range(n):
+        at = index[i] * k
+        for s in range(k):
+            table[at + s] += own[i, s] * inverse[at + s]

@@ -1,0 +1,111 @@
+"""A rooted tree over the variables: the skeleton of every tree-shaped model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
+
+from expecta.arrays import Floats, Ints, frozen, within
+from expecta.errors import StructureError
+from expecta.vtree import Nested, Vtree
+
+__all__ = ["Tree"]
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A rooted tree whose nodes are the variables, one each.
+
+    Nodes are numbered with children before parents, the root last.
+
+    Parameters
+    ----------
+    variable
+        The variable at each node.  # (nodes,)
+    parent
+        The parent of each node, -1 at the root.  # (nodes,)
+
+    Examples
+    --------
+    >>> Tree.star(4, 2)
+    Tree(2 -> 0, 2 -> 1, 2 -> 3)
+    """
+
+    variable: Ints
+    parent: Ints
+
+    def __post_init__(self) -> None:
+        for name in ("variable", "parent"):
+            object.__setattr__(self, name, frozen(getattr(self, name), np.int32, 1, name))
+        n = len(self.variable)
+        if n == 0 or not np.array_equal(np.sort(self.variable), np.arange(n)):
+            raise StructureError("a tree has one node for each of the variables 0 .. n-1")
+        above = self.parent[:-1]
+        if len(self.parent) != n or self.parent[-1] != -1 or not within(above, 0, n):
+            raise StructureError("a tree's root comes last, and every other node has a parent")
+        if np.any(above <= np.arange(n - 1)):
+            raise StructureError("a tree's nodes come before their parents")
+
+    @classmethod
+    def star(cls, n: int, root: int) -> Tree:
+        """Hang all variables under one of them."""
+        others = [x for x in range(n) if x != root]
+        return cls(np.array([*others, root]), np.array([n - 1] * (n - 1) + [-1]))
+
+    @classmethod
+    def greatest(cls, information: Floats) -> Tree:
+        """Chow and Liu's tree: the spanning tree of greatest information, rooted at its centre.
+
+        The centre is the node from which the farthest is nearest.
+        """
+        n = len(information)
+        # csgraph takes an entry of zero for a missing edge: keep lengths above it
+        length = 1.0 + np.max(information, initial=0.0) - information
+        links = minimum_spanning_tree(np.triu(length, 1))
+        far = _walk(links, _walk(links, 0)[0][-1])  # from one end of a longest path ...
+        path = [far[0][-1]]  # ... back from its other end
+        while far[1][path[-1]] >= 0:
+            path.append(far[1][path[-1]])
+        order, above = _walk(links, path[len(path) // 2])
+        variable = np.array(order[::-1])
+        place = np.empty(n, np.int64)
+        place[variable] = np.arange(n)
+        return cls(variable, np.array([place[above[x]] if above[x] >= 0 else -1 for x in variable]))
+
+    @cached_property
+    def children(self) -> list[list[int]]:
+        """The children of each node."""
+        out: list[list[int]] = [[] for _ in self.variable]
+        for node, above in enumerate(self.parent[:-1].tolist()):
+            out[above].append(node)
+        return out
+
+    @cached_property
+    def vtree(self) -> Vtree:
+        """The vtree of the tree: ((X, T(first child)), T(second child)) and so on."""
+        below: list[Nested] = []
+        for variable, children in zip(self.variable.tolist(), self.children, strict=True):
+            nested: Nested = variable
+            for child in children:
+                nested = (nested, below[child])
+            below.append(nested)
+        return Vtree.from_nested(below[-1])
+
+    def __len__(self) -> int:
+        return len(self.variable)
+
+    def __repr__(self) -> str:
+        if len(self) > 12:
+            return f"Tree({len(self)} variables)"
+        pairs = zip(self.parent[:-1], self.variable[:-1], strict=True)
+        return f"Tree({', '.join(f'{self.variable[a]} -> {x}' for a, x in pairs)})"
+
+
+def _walk(links: object, start: int) -> tuple[Sequence[int], Sequence[int]]:
+    """Walk a tree from a node: the nodes in order of distance, and each one's predecessor."""
+    order, above = breadth_first_order(links, start, directed=False)
+    return order.tolist(), above.tolist()
