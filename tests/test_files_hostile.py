@@ -65,7 +65,7 @@ def again(kind, found, vtree=TREE):
         return parse_psdd(Text.of("again", format_psdd(found).encode()), vtree)
     if kind == "glc":
         return parse_glc(Text.of("again", format_glc(found).encode()), vtree)
-    return NativeFile("again", encode(found[0].vtree, *found), "pair").pair()
+    return NativeFile.read("again", encode(found[0].vtree, *found), "pair").pair()
 
 
 def survives(folder, kind, data, vtree=TREE):

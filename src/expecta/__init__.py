@@ -30,6 +30,16 @@ from expecta.settings import using
 from expecta.vtree import Vtree
 
 if TYPE_CHECKING:
+    from expecta.densities import (
+        PSDD,
+        ChowLiu,
+        Density,
+        Independent,
+        LatentTree,
+        Marginal,
+        NaiveBayes,
+    )
+    from expecta.encoding import BooleanEncoder, Encoder
     from expecta.queries.density import MostProbable
     from expecta.queries.distribution import Distribution
     from expecta.queries.links import Expected, Link
@@ -37,16 +47,25 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "PSDD",
+    "BooleanEncoder",
+    "ChowLiu",
+    "Density",
     "Distribution",
     "DomainError",
+    "Encoder",
     "Evidence",
     "ExpectaError",
     "Expected",
     "FormatError",
     "ImpossibleEvidenceError",
     "ImpossibleEvidenceWarning",
+    "Independent",
+    "LatentTree",
     "Link",
+    "Marginal",
     "MostProbable",
+    "NaiveBayes",
     "Pair",
     "ProbabilisticCircuit",
     "PropertyError",
@@ -65,11 +84,20 @@ __all__ = [
     "using",
 ]
 
-_LATER = {  # these need numba, which takes a moment to import
+_LATER = {  # these need numba or scikit-learn, which take a moment to import
+    "BooleanEncoder": "expecta.encoding",
+    "ChowLiu": "expecta.densities",
+    "Density": "expecta.densities",
     "Distribution": "expecta.queries.distribution",
+    "Encoder": "expecta.encoding",
     "Expected": "expecta.queries.links",
+    "Independent": "expecta.densities",
+    "LatentTree": "expecta.densities",
     "Link": "expecta.queries.links",
+    "Marginal": "expecta.densities",
     "MostProbable": "expecta.queries.density",
+    "NaiveBayes": "expecta.densities",
+    "PSDD": "expecta.densities",
 }
 
 

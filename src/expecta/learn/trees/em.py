@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +12,12 @@ from expecta.arrays import Floats
 from expecta.learn.trees.expectation import Table, expected_counts, log_likelihoods
 from expecta.learn.trees.layout import Layout
 
-__all__ = ["Model", "Schedule", "climb", "held_out", "settle"]
+__all__ = ["Model", "Schedule", "climb", "held_out", "learn"]
 
+BATCH_EPOCHS = 4  # in batches, before the steps over all rows ...
+LEAST_BATCHES = 10  # ... if there are so many of them
 FIRST_STEP, LAST_STEP = 0.5, 0.1  # weight of a new batch against the counts so far
+HEAT = 8  # steps over all rows until half of the starts are left
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,6 @@ class Schedule:
     """How long to learn, and when to stop."""
 
     max_epochs: int = 100  # over all rows at once
-    batch_epochs: int = 4  # before that, in batches
     batch_size: int | None = None
     patience: int = 4  # epochs without a better held-out score
     tolerance: float = 1e-4  # relative gain that counts as better
@@ -46,7 +48,7 @@ def held_out(layout: Layout, theta: Floats, table: Table) -> float:
     return float(np.average(log_likelihoods(layout, theta, table), weights=table.weight))
 
 
-def settle(
+def learn(
     layout: Layout,
     starts: Sequence[Floats],
     prior: Floats,
@@ -56,33 +58,51 @@ def settle(
     rng: np.random.Generator,
     report: Callable[[float], None],
 ) -> Model:
-    """Learn in batches from each start, and return the one with the best held-out score.
+    """Learn from the best of several starts.
 
-    Stepwise EM: each batch moves the counts by a step, annealed from 0.5 to 0.1, and the
-    parameters are those of the counts so far.
+    All of them learn in batches, if the rows are many; then the better half goes on with a
+    few steps over all rows, and so on, until one is left, which goes on to the end.
     """
-    n_batches = max(1, len(table) // schedule.rows_per_batch(len(table)))
-    steps = np.geomspace(FIRST_STEP, LAST_STEP, n_batches * schedule.batch_epochs).tolist()
-    best: Model | None = None
-    for theta in starts:
-        counts = None
-        history = []
-        for epoch in range(schedule.batch_epochs):
-            order = rng.permutation(len(table))
-            for batch in range(n_batches):
-                found = expected_counts(layout, theta, table, np.sort(order[batch::n_batches]))
-                if found.weight > 0:
-                    fresh = found.counts * (table.weight.sum() / found.weight)
-                    step = steps[epoch * n_batches + batch]
-                    counts = fresh if counts is None else (1 - step) * counts + step * fresh
-                    theta = layout.normalised(counts + prior)
-            history.append(held_out(layout, theta, valid))
-            report(history[-1])
-        score = history[-1] if history else held_out(layout, theta, valid)
-        if best is None or score > best.score:
-            best = Model(layout, theta, score, history)
-    assert best is not None
-    return best
+    models = [_settle(layout, s, prior, table, valid, schedule, rng, report) for s in starts]
+    heat = replace(schedule, max_epochs=HEAT)
+    while len(models) > 1:
+        models = [climb(model, prior, table, valid, heat, report) for model in models]
+        models.sort(key=lambda model: -model.score)
+        models = models[: len(models) // 2]
+    return climb(models[0], prior, table, valid, schedule, report)
+
+
+def _settle(
+    layout: Layout,
+    theta: Floats,
+    prior: Floats,
+    table: Table,
+    valid: Table,
+    schedule: Schedule,
+    rng: np.random.Generator,
+    report: Callable[[float], None],
+) -> Model:
+    """Learn in batches: each moves the counts by a step, annealed from 0.5 to 0.1.
+
+    The parameters are those of the counts so far (stepwise EM).
+    """
+    n_batches = len(table) // schedule.rows_per_batch(len(table))
+    epochs = BATCH_EPOCHS if n_batches >= LEAST_BATCHES else 0
+    steps = iter(np.geomspace(FIRST_STEP, LAST_STEP, n_batches * epochs).tolist())
+    counts = None
+    history = []
+    for _ in range(epochs):
+        order = rng.permutation(len(table))
+        for batch in range(n_batches):
+            found = expected_counts(layout, theta, table, np.sort(order[batch::n_batches]))
+            fresh = found.counts * (table.weight.sum() / found.weight)
+            step = next(steps)
+            counts = fresh if counts is None else (1 - step) * counts + step * fresh
+            theta = layout.normalised(counts + prior)
+        history.append(held_out(layout, theta, valid))
+        report(history[-1])
+    score = history[-1] if history else held_out(layout, theta, valid)
+    return Model(layout, theta, score, history)
 
 
 def climb(

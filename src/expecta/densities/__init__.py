@@ -1,0 +1,19 @@
+"""Densities: joint distributions of a table's columns, learned and then asked.
+
+:class:`Density` answers; what differs between its kinds is how they are learned.
+"""
+
+from expecta.densities.density import Density
+from expecta.densities.marginal import Marginal
+from expecta.densities.psdd import PSDD
+from expecta.densities.trees import ChowLiu, Independent, LatentTree, NaiveBayes
+
+__all__ = [
+    "PSDD",
+    "ChowLiu",
+    "Density",
+    "Independent",
+    "LatentTree",
+    "Marginal",
+    "NaiveBayes",
+]

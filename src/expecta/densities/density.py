@@ -1,0 +1,154 @@
+"""What every density answers, whatever it was learned by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from expecta.arrays import Floats
+from expecta.circuits.probabilistic import ProbabilisticCircuit
+from expecta.densities.marginal import Marginal
+from expecta.encoding import Encoder
+from expecta.errors import DomainError
+from expecta.evidence import Evidence, as_evidence
+
+__all__ = ["Density"]
+
+
+class Density:
+    """A joint distribution of the columns of a table: a circuit and an encoding.
+
+    All answers are exact for the distribution (but :meth:`complete` for some, which says
+    so). Numbers are known up to their bin: the probability of a row is that of its
+    values and bins, and a mean takes each bin at the mean of its training numbers.
+    What is unknown is summed out, which assumes that *being* unknown says nothing.
+
+    Parameters
+    ----------
+    circuit
+        The distribution.
+    encoder
+        What its variables are to the user.
+
+    Attributes
+    ----------
+    circuit_, encoder_
+        The same two.
+    """
+
+    circuit_: ProbabilisticCircuit
+    encoder_: Encoder
+
+    def __init__(self, circuit: ProbabilisticCircuit, encoder: Encoder) -> None:
+        if not np.array_equal(circuit.cardinalities, encoder.cardinalities_):
+            raise DomainError("the circuit and the encoder have other variables")
+        self.circuit_ = circuit
+        self.encoder_ = encoder
+
+    @property
+    def circuit(self) -> ProbabilisticCircuit:
+        """The distribution as a circuit."""
+        if not hasattr(self, "circuit_"):
+            raise NotFittedError(f"this {type(self).__name__} has not learned yet; call fit first")
+        return self.circuit_
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        names: list[str] = self._encoder.feature_names_in_.tolist()
+        return names
+
+    def log_prob(self, X: Any) -> Floats:  # noqa: ANN401
+        """Log-probability of what is known of each row, in nats. Exact.
+
+        ``X`` is a table like the one learned from, or :class:`~expecta.Evidence`.
+        """
+        return self.circuit.log_prob(self._evidence(X))
+
+    def score(self, X: Any) -> float:  # noqa: ANN401
+        """Mean log-probability of the rows, in nats."""
+        return float(np.mean(self.log_prob(X)))
+
+    def sample(self, n: int = 1, *, given: Any = None, seed: Any = None) -> Any:  # noqa: ANN401
+        """Draw complete rows, as a table of the kind that was learned from.
+
+        With ``given``, a table with holes or evidence, ``n`` rows are drawn for each of its
+        rows, one after the other. A number is drawn within its bin, with the bin's range,
+        mean and spread. The same seed gives the same table.
+        """
+        rng = np.random.default_rng(seed)
+        evidence = None if given is None else self._evidence(given)
+        codes = self.circuit.sample(n, given=evidence, seed=rng)
+        return self._encoder.inverse_transform(codes.reshape(-1, codes.shape[-1]), seed=rng)
+
+    def condition(self, facts: Any = None, /, **more: Any) -> Density:  # noqa: ANN401
+        """Return the density given facts about some columns. Exact.
+
+        Facts are keywords or a mapping from names: a value, a list of values, an interval
+        ``(low, high)`` of numbers or dates with both ends included, or None for unknown; see
+        :meth:`Encoder.where`. Or a table with one row, or evidence on one row. Impossible
+        facts raise an ImpossibleEvidenceError.
+
+        >>> from expecta import ChowLiu
+        >>> table = {"smoker": ["yes", "yes", "no", "no"], "cough": ["yes", "yes", "no", "yes"]}
+        >>> density = ChowLiu(pseudo_count=0).fit(table)
+        >>> density.condition(smoker="no").marginal("cough").to_dict()
+        {'no': 0.5, 'yes': 0.5}
+        """
+        if facts is None or isinstance(facts, Mapping):
+            evidence = self._encoder.where(facts, **more)
+        else:
+            evidence = self._evidence(facts).both(self._encoder.where(**more))
+        return Density(self.circuit.given(evidence), self.encoder_)
+
+    def marginal(self, column: str) -> Marginal:
+        """Distribution of one column, all others summed out. Exact."""
+        variable = self._encoder.variable(column)
+        nothing = Evidence.unknown(self.circuit.cardinalities)
+        shares = self.circuit.marginals(nothing)[variable][0]
+        return Marginal(self._encoder.columns_[variable], shares)
+
+    def complete(self, X: Any) -> Any:  # noqa: ANN401
+        """Fill the holes of each row with its most probable completion.
+
+        Exact where the circuit is deterministic (Chow-Liu, naive Bayes, PSDD); for a latent
+        tree it is the max-product approximation. Known numbers come back as the mean of
+        their bin.
+        """
+        return self._encoder.inverse_transform(self.circuit.mpe(self._evidence(X)).x)
+
+    # -- files ------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the density and its encoding into one file. Atomic."""
+        from expecta.densities.files import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Density:
+        """Read a density of any kind. Runs no code; a damaged file gives a FormatError."""
+        from expecta.densities.files import load
+
+        return load(path)
+
+    # ---------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        s = self.circuit.structure
+        return f"Density({s.n_variables} columns, {s.n_nodes} nodes, {s.n_edges} parameters)"
+
+    @property
+    def _encoder(self) -> Encoder:
+        """The encoder; that of a learner is there once it has learned."""
+        _ = self.circuit
+        return self.encoder_
+
+    def _evidence(self, X: Any) -> Evidence:  # noqa: ANN401
+        if isinstance(X, Evidence):
+            return as_evidence(X, self.circuit.cardinalities)
+        return self._encoder.evidence(X)

@@ -1,0 +1,150 @@
+"""What the learners share: encoding, held-out rows, the score, and how they print."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
+
+from expecta.arrays import Floats
+from expecta.densities.density import Density
+from expecta.densities.rows import Rows, weights_for
+from expecta.encoding import Encoder
+from expecta.encoding.tables import read_table
+from expecta.errors import DomainError
+from expecta.settings import Progress
+
+__all__ = ["Learned", "Learner"]
+
+HELD_OUT = 0.1  # share of the rows that is held out where none are given
+FEW = 20  # rows below which none are held out: the score is then that of the rows themselves
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What learning came to, for the record."""
+
+    rows: int  # learned from
+    held_out_rows: int  # 0: too few to hold some out, the score is of the training rows
+    score: float  # mean log-likelihood of the held-out rows, in nats
+    independent: float  # the same under independent columns
+    seconds: float
+    how: str  # in words
+
+
+class Learner(BaseEstimator, Density):  # type: ignore[misc]
+    """A density that learns from a table.
+
+    Derived classes say how in ``_learn``; the outside is scikit-learn's.
+    """
+
+    encoder: Encoder | None
+    random_state: int | None
+    learned_: Learned
+    marginals_: list[Floats]  # of each column in training, a row added evenly
+
+    def fit(
+        self,
+        X: Any,  # noqa: ANN401
+        valid: Any = None,  # noqa: ANN401
+        *,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Learn from a table, which may have holes: they are summed out, never filled in.
+
+        Parameters
+        ----------
+        X
+            A pandas, polars or Arrow table, a dict of columns, or an array; an array of
+            integers holds the values 0, 1, 2, ... of each variable, -1 for unknown.
+        valid
+            Rows to decide by when to stop and which size is best. By default a tenth of
+            ``X``, chosen at random.
+        sample_weight
+            How much each row of X counts.  # (rows,)
+        """
+        begun = time.perf_counter()
+        rng = np.random.default_rng(self.random_state)
+        weight = self._start(X, sample_weight)
+        rows = Rows(self.encoder_.transform(X), weight)
+        held_out = rows
+        if valid is not None:
+            codes = self.encoder_.transform(valid)
+            if not len(codes):
+                raise DomainError("valid has no rows; leave it out to hold out a tenth of X")
+            held_out = Rows(codes, np.ones(len(codes)))
+        elif np.count_nonzero(weight) >= FEW:
+            order = rng.permutation(np.flatnonzero(weight))
+            cut = int(HELD_OUT * len(order))
+            rows, held_out = rows[np.sort(order[cut:])], rows[np.sort(order[:cut])]
+        n_held_out = 0 if held_out is rows else len(held_out.codes)
+        rows, held_out = rows.merged(), held_out.merged()
+        self.marginals_ = rows.marginals(self.encoder_.cardinalities_)
+        with Progress(type(self).__name__, None) as progress:
+
+            def report(score: float, what: str = "") -> None:
+                progress.advance(label=f"{type(self).__name__} {what} held out {score:.4g}")
+
+            how, score = self._learn(rows, held_out, rng, report)
+        self.learned_ = Learned(
+            rows=int(np.count_nonzero(weight)),
+            held_out_rows=n_held_out,
+            score=score,
+            independent=self._independent(held_out),
+            seconds=time.perf_counter() - begun,
+            how=how,
+        )
+        return self
+
+    def _start(self, X: Any, sample_weight: npt.ArrayLike | None) -> Floats:  # noqa: ANN401
+        """Learn the encoding; returns the weights of the rows."""
+        encoder = Encoder() if self.encoder is None else clone(self.encoder)
+        self.encoder_ = encoder.fit(X, sample_weight=sample_weight)
+        self.n_features_in_ = encoder.n_features_in_
+        self.feature_names_in_ = encoder.feature_names_in_
+        return weights_for(sample_weight, read_table(X).n_rows)
+
+    def _learn(
+        self,
+        rows: Rows,
+        valid: Rows,
+        rng: np.random.Generator,
+        report: Callable[..., None],
+    ) -> tuple[str, float]:
+        """Set ``circuit_``; returns in words what was done, and the held-out score."""
+        raise TypeError(f"{type(self).__name__} does not say how it learns")
+
+    def _independent(self, rows: Rows) -> float:
+        """Mean log-likelihood of rows if the columns were independent."""
+        total = np.zeros(len(rows.codes))
+        for column, marginal in zip(rows.codes.T, self.marginals_, strict=True):
+            total += np.append(np.log(marginal), 0.0)[column]
+        return float(np.average(total, weights=rows.weight))
+
+    # -- printing ---------------------------------------------------------------------
+
+    def __repr__(self, *args: Any) -> str:  # noqa: ANN401
+        if not hasattr(self, "learned_"):
+            plain: str = BaseEstimator.__repr__(self, *args)
+            return plain
+        s, learned = self.circuit.structure, self.learned_
+        whose = (
+            f"{learned.held_out_rows:,} rows held out"
+            if learned.held_out_rows
+            else f"the {learned.rows:,} rows learned from"
+        )
+        lines = [
+            f"{type(self).__name__} of {s.n_variables} columns, {learned.how}",
+            f"  circuit   {s.n_nodes:,} nodes, {s.n_edges:,} parameters",
+            f"  score     {learned.score:.4f} nats a row on {whose}",
+            f"            {learned.independent:.4f} if the columns were independent",
+            f"  learned   from {learned.rows:,} rows in {learned.seconds:.1f} s",
+        ]
+        return "\n".join([*lines, *(f"  note      {note}" for note in self.encoder_.notes_)])
+
+    __str__ = __repr__

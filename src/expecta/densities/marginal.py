@@ -1,0 +1,92 @@
+"""The distribution of one column, in the user's words and units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from expecta.arrays import Floats
+from expecta.encoding import Column
+from expecta.errors import DomainError
+
+__all__ = ["Marginal"]
+
+MOST_LINES = 24  # of a printed distribution
+LEAST_SHARE = 0.0005  # what prints as 0.0% is left to "other values"
+BAR = 30  # characters
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """The distribution of one column under a density.
+
+    Parameters
+    ----------
+    column
+        What the encoder knows of the column.
+    probabilities
+        Of each of its values.  # (values,)
+    """
+
+    column: Column
+    probabilities: Floats
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.column.name
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A readable text for every value."""
+        return tuple(self.column.labels[i] for i in range(self.column.cardinality))
+
+    @cached_property
+    def mean(self) -> float:
+        """Mean of a column of numbers, its bins standing for the mean of what fell in them."""
+        return float(self.probabilities @ self.column.numeric())
+
+    @cached_property
+    def std(self) -> float:
+        """Standard deviation of a column of numbers, within and between bins."""
+        centres = self.column.numeric()
+        within = self.column.stds if len(self.column.stds) else np.zeros(len(centres))
+        return float(np.sqrt(self.probabilities @ (within**2 + (centres - self.mean) ** 2)))
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the probability of each label."""
+        return dict(zip(self.labels, self.probabilities.tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        labels, shares = list(self.labels), self.probabilities.tolist()
+        title = self.name
+        try:
+            if self.column.kind in ("integer", "number"):
+                title += f": mean {_number(self.mean)}, std {_number(self.std)}"
+        except DomainError:  # a column of which nothing is known has no mean
+            pass
+        shown = np.flatnonzero(self.probabilities >= LEAST_SHARE)
+        if len(shown) > MOST_LINES:
+            shown = np.sort(np.argsort(-self.probabilities, kind="stable")[:MOST_LINES])
+        kept = shown.tolist()
+        if len(kept) < len(labels):
+            rest = 1.0 - sum(shares[i] for i in kept)
+            labels = [*(labels[i] for i in kept), f"{len(labels) - len(kept)} other values"]
+            shares = [*(shares[i] for i in kept), max(rest, 0.0)]
+        width, top = max(map(len, labels)), max(shares)
+        return "\n".join(
+            [
+                title,
+                *(
+                    f"  {label:<{width}}  {share:6.1%}  {'█' * round(BAR * share / top)}".rstrip()
+                    for label, share in zip(labels, shares, strict=True)
+                ),
+            ]
+        )
+
+
+def _number(x: float) -> str:
+    """Write a number with four digits, or without decimals."""
+    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.4g}"

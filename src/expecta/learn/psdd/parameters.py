@@ -1,0 +1,162 @@
+"""The probabilities of a given deterministic structure, from data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from expecta.arrays import Floats, Ints
+from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
+from expecta.circuits.structure import Structure
+from expecta.errors import DomainError
+from expecta.learn.psdd.flows import expected_flows
+from expecta.learn.psdd.routes import routes
+
+__all__ = ["counted", "distinct", "fit_parameters", "maximise", "pruned", "routed"]
+
+
+def fit_parameters(
+    circuit: ProbabilisticCircuit,
+    codes: Ints,
+    weight: Floats | None = None,
+    pseudo_count: float = 1.0,
+    *,
+    max_iterations: int = 50,
+    tolerance: float = 1e-5,
+) -> ProbabilisticCircuit:
+    """Return the circuit with the probabilities that make the rows most likely.
+
+    Complete rows give them in closed form: how many rows follow each edge, out of those
+    that reach its node. Rows with unknown cells are spread over their completions as
+    the circuit has it, again and again (EM), beginning with the circuit's own
+    probabilities.
+
+    Parameters
+    ----------
+    circuit
+        Deterministic; edges of probability zero stay so, and are dropped.
+    codes
+        Rows; -1 is unknown.  # (rows, variables)
+    weight
+        How often each row counts.  # (rows,)
+    pseudo_count
+        Rows that are added to every node, spread evenly over its edges.
+    max_iterations, tolerance
+        EM ends after so many iterations, or when one gains less than this many nats
+        per row.
+
+    Notes
+    -----
+    Cost: edges x distinct rows / 64 when all are complete; else, for each iteration and
+    incomplete row, two passes over the circuit.
+
+    Examples
+    --------
+    >>> from expecta import Vtree
+    >>> from expecta.circuits.constructions import independent
+    >>> p = independent(Vtree.balanced(2), [[0.5, 0.5], [0.5, 0.5]])
+    >>> p = fit_parameters(p, np.array([[1, 0], [1, 1], [0, 1], [1, -1]]), pseudo_count=0)
+    >>> [table[0].round(2).tolist() for table in p.marginals([[-1, -1]])]
+    [[0.25, 0.75], [0.33, 0.67]]
+    """
+    circuit.properties.require_deterministic("fitting its parameters in closed form")
+    if not pseudo_count >= 0:
+        raise ValueError(f"pseudo_count must be a number >= 0, not {pseudo_count!r}")
+    circuit = pruned(circuit.normalised())
+    s = circuit.structure
+    per_node = np.diff(s.edge_start)[s.node_of_edge]
+    rows, weights = distinct(codes, weight, s.cardinalities)
+    return maximise(circuit, rows, weights, pseudo_count / per_node, max_iterations, tolerance)
+
+
+def maximise(
+    circuit: ProbabilisticCircuit,
+    codes: Ints,
+    weight: Floats,
+    prior: Floats,
+    max_iterations: int,
+    tolerance: float,
+) -> ProbabilisticCircuit:
+    """Fit the parameters to rows, with so many rows added to each edge (``prior``)."""
+    s = circuit.structure
+    complete = np.all(codes >= 0, axis=1)
+    fixed = prior + counted(s, codes[complete], weight[complete])
+    codes, weight = codes[~complete], weight[~complete]
+    if not len(codes):
+        return ProbabilisticCircuit(s, _shares(s, fixed, circuit.log_weight))
+    log_weight = circuit.log_weight
+    last = -np.inf
+    for _ in range(max_iterations):
+        flows, log_likelihood = expected_flows(s, log_weight, codes, weight)
+        if log_likelihood == -np.inf:
+            raise DomainError("a row is impossible in the circuit whose parameters are fitted")
+        with np.errstate(invalid="ignore"):  # zero times the logarithm of zero
+            log_likelihood += float(np.nansum(fixed * log_weight))
+        log_weight = _shares(s, fixed + flows, log_weight)
+        if log_likelihood - last < tolerance * float(np.sum(weight)):
+            break
+        last = log_likelihood
+    return ProbabilisticCircuit(s, log_weight)
+
+
+def counted(structure: Structure, codes: Ints, weight: Floats) -> Floats:
+    """Return the weight of the complete rows that follow each edge.  # (edges,)."""
+    out = np.zeros(structure.n_edges)
+    if len(codes):
+        for edges in routed(structure, codes):
+            out += np.bincount(edges, weight, structure.n_edges)
+    return out
+
+
+def routed(structure: Structure, codes: Ints) -> Ints:
+    """Return the edge each complete row follows in each layer, or say which row has none."""
+    out = routes(structure, codes)
+    lost = np.flatnonzero(out[-1] < 0)
+    if len(lost):
+        raise DomainError(
+            f"the row {codes[lost[0]].tolist()} is impossible in the given circuit; "
+            f"begin with one that allows all rows"
+        )
+    return out
+
+
+def pruned(circuit: ProbabilisticCircuit) -> ProbabilisticCircuit:
+    """Drop edges of probability zero and what only they lead to."""
+    live = circuit.log_weight > -np.inf
+    structure, edges = circuit.structure.merged(lambda a, b: a.to_bytes(8, "little"), live)
+    return ProbabilisticCircuit(structure, circuit.log_weight[edges])
+
+
+def distinct(codes: Ints, weight: Floats | None, cardinalities: Ints) -> tuple[Ints, Floats]:
+    """Check rows of codes and merge equal ones; rows of weight zero are left out."""
+    rows = np.asarray(codes)
+    if rows.ndim != 2 or rows.shape[1] != len(cardinalities) or rows.dtype.kind not in "iu":
+        raise DomainError(
+            f"codes are integers of shape (rows, {len(cardinalities)}), "
+            f"not {rows.dtype} of shape {rows.shape}"
+        )
+    rows = rows.astype(np.int32)
+    bad = (rows < -1) | (rows >= cardinalities)
+    if np.any(bad):
+        x = int(np.flatnonzero(np.any(bad, axis=0))[0])
+        raise DomainError(f"variable {x} takes the values 0 .. {cardinalities[x] - 1}, or -1")
+    weights = np.ones(len(rows)) if weight is None else np.asarray(weight, np.float64)
+    if weights.shape != (len(rows),) or not np.all(np.isfinite(weights) & (weights >= 0)):
+        raise DomainError(f"weight has a number >= 0 for each of the {len(rows)} rows")
+    rows, weights = rows[weights > 0], weights[weights > 0]
+    if not len(rows):
+        return rows, weights
+    # as bytes: far faster than sorting rows of numbers
+    smallest = np.uint8 if int(np.max(cardinalities)) < 256 else np.int32
+    packed = np.ascontiguousarray((rows + 1).astype(smallest))
+    keys = packed.view(np.dtype((np.void, packed.itemsize * packed.shape[1]))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    merged = np.zeros(len(first))
+    np.add.at(merged, inverse.ravel(), weights)
+    return rows[first], merged
+
+
+def _shares(s: Structure, counts: Floats, otherwise: Floats) -> Floats:
+    """Return log shares of the edges of each node; nodes that count nothing stay."""
+    total = np.add.reduceat(counts, s.edge_start[:-1])[s.node_of_edge]
+    share = np.divide(counts, total, out=np.exp(otherwise), where=total > 0)
+    return log_of(share)

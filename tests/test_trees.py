@@ -1,0 +1,400 @@
+"""EM for tree-shaped models, against enumeration of hidden states and log-space recursion."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from expecta import using
+from expecta.learn.trees.circuit import tree_circuit
+from expecta.learn.trees.em import Model, Schedule, climb, held_out, learn
+from expecta.learn.trees.expectation import Counts, Table, expected_counts, log_likelihoods
+from expecta.learn.trees.layout import Layout
+from expecta.learn.trees.start import prior_counts, prototype_start, visible_prior
+from expecta.learn.trees.tree import Tree
+
+LIMITS = [2, 4, 256]
+
+# -- the slow, obvious truth ----------------------------------------------------------
+
+
+def enumerated(layout, theta, codes, weight):
+    """Likelihood of each row, and expected counts of all of them, by summing over all states."""
+    tree, n = layout.tree, len(layout.tree)
+    counts, likelihoods = np.zeros(layout.size), []
+    for row, w in zip(codes, weight, strict=True):
+        joint = {}
+        for z in itertools.product(*(range(k) for k in layout.states)):
+            p = 1.0
+            for v in range(n):
+                above = z[tree.parent[v]] if v < n - 1 else 0
+                p *= layout.transitions(theta, v)[above, z[v]]
+                if row[tree.variable[v]] >= 0:
+                    p *= layout.values(theta, v)[z[v], row[tree.variable[v]]]
+            joint[z] = p
+        total = sum(joint.values())
+        likelihoods.append(total)
+        for z, p in joint.items():
+            for v in range(n) if p > 0 else ():
+                above = z[tree.parent[v]] if v < n - 1 else 0
+                layout.transitions(counts, v)[above, z[v]] += w * p / total
+                if row[tree.variable[v]] >= 0:
+                    layout.values(counts, v)[z[v], row[tree.variable[v]]] += w * p / total
+    return np.array(likelihoods), counts
+
+
+def in_logarithms(layout, theta, codes):
+    """Log-likelihoods of many variables, node by node in logarithms."""
+    with np.errstate(divide="ignore"):
+        log_theta = np.log(theta)
+    up = {}
+    for v, children in enumerate(layout.tree.children):
+        own = layout.values(log_theta, v)[:, codes[:, layout.tree.variable[v]]].T
+        for c in children:
+            own = own + up.pop(c)
+        up[v] = np.logaddexp.reduce(own[:, None] + layout.transitions(log_theta, v), axis=2)
+    return up[len(layout.tree) - 1][:, 0]
+
+
+# -- random models and rows -----------------------------------------------------------
+
+
+def random_tree(rng, n):
+    parent = [int(rng.integers(v + 1, n)) for v in range(n - 1)] + [-1]
+    return Tree(rng.permutation(n), np.array(parent))
+
+
+def chain(n):
+    return Tree(np.arange(n), np.append(np.arange(1, n), -1))
+
+
+def random_theta(rng, layout, zeros=0.0):
+    counts = rng.gamma(0.7, size=layout.size) + 1e-3
+    counts[rng.random(layout.size) < zeros] = 0.0
+    return layout.normalised(counts)
+
+
+def random_rows(rng, cards, rows, missing):
+    codes = rng.integers(0, cards, (rows, len(cards))).astype(np.int32)
+    codes[rng.random(codes.shape) < missing] = -1
+    return codes
+
+
+class Problem:
+    """A small random model, and rows with holes and weights."""
+
+    def __init__(self, rng, n, states, rows, missing, zeros, limit):
+        self.tree = random_tree(rng, n)
+        cards = rng.integers(1, 5, n).astype(np.int32)
+        self.cards = cards
+        self.layout = Layout(
+            self.tree, rng.integers(1, states + 1, n).astype(np.int32), cards[self.tree.variable]
+        )
+        self.theta = random_theta(rng, self.layout, zeros)
+        self.codes = random_rows(rng, cards, rows, missing)
+        self.weight = rng.choice([0.0, 0.5, 1.0, 3.0], rows)
+        self.limit, self.rng = limit, rng
+
+    @property
+    def table(self):
+        return Table(self.tree, self.cards, self.codes, self.weight, self.limit)
+
+
+@st.composite
+def problems(draw, zeros=(0.0, 0.0, 0.4), rows=25):
+    return Problem(
+        np.random.default_rng(draw(st.integers(0, 2**31))),
+        draw(st.integers(1, 4)),
+        draw(st.integers(1, 3)),
+        draw(st.integers(1, rows)),
+        draw(st.sampled_from([0.0, 0.3, 1.0])),
+        draw(st.sampled_from(zeros)),
+        draw(st.sampled_from(LIMITS)),
+    )
+
+
+# -- one pair of passes ---------------------------------------------------------------
+
+
+@settings(max_examples=120)
+@given(problems())
+def test_passes_match_enumeration(problem):
+    p = problem
+    likelihoods, counts = enumerated(p.layout, p.theta, p.codes, p.weight)
+    with np.errstate(divide="ignore"):
+        truth = np.log(likelihoods)
+    found = log_likelihoods(p.layout, p.theta, p.table)
+    np.testing.assert_allclose(found, truth, rtol=1e-10, atol=1e-12)
+    expected = expected_counts(p.layout, p.theta, p.table)
+    np.testing.assert_allclose(expected.counts, counts, rtol=1e-10, atol=1e-13)
+    heavy = p.weight > 0
+    assert expected.log_likelihood == pytest.approx(p.weight[heavy] @ truth[heavy], rel=1e-10)
+    assert expected.weight == pytest.approx(p.weight.sum())
+
+    rows = np.flatnonzero(p.rng.random(len(p.codes)) < 0.5)
+    expected = expected_counts(p.layout, p.theta, p.table, rows)
+    _, counts = enumerated(p.layout, p.theta, p.codes[rows], p.weight[rows])
+    np.testing.assert_allclose(expected.counts, counts, rtol=1e-10, atol=1e-13)
+    assert expected.weight == pytest.approx(p.weight[rows].sum())
+
+
+@settings(max_examples=60)
+@given(problems())
+def test_the_circuit_is_the_same_distribution(problem):
+    p = problem
+    circuit = tree_circuit(p.layout, p.theta)
+    assert circuit.cardinalities.tolist() == p.cards.tolist()
+    assert circuit.properties.normalised.holds
+    found = log_likelihoods(p.layout, p.theta, p.table)
+    np.testing.assert_allclose(circuit.log_prob(p.codes), found, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("limit", [2, 4, 30, 256, 40_000])
+@pytest.mark.parametrize("n", [1, 6])
+def test_threads_change_nothing_and_sharing_only_the_last_bits(limit, n):
+    rng = np.random.default_rng(0)
+    tree, cards = random_tree(rng, n), rng.integers(1, 5, n).astype(np.int32)
+    layout = Layout(tree, rng.integers(1, 6, n).astype(np.int32), cards[tree.variable])
+    theta, codes = random_theta(rng, layout), random_rows(rng, cards, 3000, 0.2)
+    table = Table(tree, cards, codes, rng.random(3000), limit)
+    plain = Table(tree, cards, codes, table.weight, 1)  # nothing is shared
+    assert not np.any(plain.patterns.shared)
+    some = rng.permutation(3000)[:2100]
+
+    def answers(table):
+        return [
+            log_likelihoods(layout, theta, table),
+            expected_counts(layout, theta, table).counts,
+            expected_counts(layout, theta, table, some).counts,
+        ]
+
+    with using(threads=1):
+        one = answers(table)
+        for old, new in zip(answers(plain), one, strict=True):
+            np.testing.assert_allclose(new, old, rtol=1e-11)
+    for threads in (2, 3, 8):
+        with using(threads=threads):
+            for old, new in zip(one, answers(table), strict=True):
+                np.testing.assert_array_equal(new, old)
+
+
+def test_counts_of_parts_add_up():
+    problem = Problem(np.random.default_rng(3), 4, 3, 24, 0.3, 0.0, 256)
+    layout, theta, table = problem.layout, problem.theta, problem.table
+    whole = expected_counts(layout, theta, table)
+    parts = [expected_counts(layout, theta, table, np.arange(a, 24, 3)) for a in range(3)]
+    total = parts[0] + parts[1] + parts[2]
+    assert isinstance(total, Counts)
+    np.testing.assert_allclose(total.counts, whole.counts, rtol=1e-12, atol=1e-14)
+    assert total.log_likelihood == pytest.approx(whole.log_likelihood)
+    assert total.weight == pytest.approx(whole.weight)
+
+
+def test_no_rows_count_nothing():
+    problem = Problem(np.random.default_rng(3), 4, 3, 9, 0.3, 0.0, 256)
+    none = np.zeros(0, np.int64)
+    found = expected_counts(problem.layout, problem.theta, problem.table, none)
+    assert found.weight == found.log_likelihood == 0.0
+    assert not np.any(found.counts)
+    empty = Table(problem.tree, problem.cards, problem.codes[:0], problem.weight[:0])
+    assert not np.any(expected_counts(problem.layout, problem.theta, empty).counts)
+    assert log_likelihoods(problem.layout, problem.theta, empty).shape == (0,)
+
+
+@pytest.mark.parametrize("card", [40, 300, 33_000])
+@pytest.mark.parametrize("limit", [2, 256])
+def test_columns_of_many_values(card, limit):
+    rng = np.random.default_rng(card)
+    tree, cards = chain(3), np.array([card, 2, card], np.int32)
+    layout = Layout(tree, np.full(3, 2, np.int32), cards)
+    theta, codes = random_theta(rng, layout), random_rows(rng, cards, 60, 0.2)
+    codes[0] = cards - 1
+    table = Table(tree, cards, codes, np.ones(60), limit)
+    likelihoods, counts = enumerated(layout, theta, codes, np.ones(60))
+    np.testing.assert_allclose(log_likelihoods(layout, theta, table), np.log(likelihoods))
+    np.testing.assert_allclose(
+        expected_counts(layout, theta, table).counts, counts, rtol=1e-10, atol=1e-13
+    )
+
+
+# -- far from one ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("states", [1, 3])
+@pytest.mark.parametrize("shape", ["chain", "star", "random", "brush"])
+def test_thousands_of_rare_values_do_not_underflow(shape, states, limit):
+    rng = np.random.default_rng(0)
+    n, card = 2000, 50
+    brush = np.append(np.repeat(np.arange(1960, 2000), 49)[: n - 40], np.arange(1961, 2000))
+    tree = {
+        "chain": lambda: chain(n),
+        "star": lambda: Tree.star(n, 7),
+        "random": lambda: random_tree(rng, n),
+        "brush": lambda: Tree(rng.permutation(n), np.append(brush, -1)),
+    }[shape]()
+    cards = np.full(n, card, np.int32)
+    layout = Layout(tree, np.full(n, states, np.int32), cards)
+    theta = random_theta(rng, layout)
+    codes = random_rows(rng, cards, 6, 0.0)
+    table = Table(tree, cards, codes, np.ones(6), limit)
+    truth = in_logarithms(layout, theta, codes)
+    assert np.all(truth < -8000)  # far below what a double can hold
+    np.testing.assert_allclose(log_likelihoods(layout, theta, table), truth, rtol=1e-10)
+    counts = expected_counts(layout, theta, table)
+    assert counts.log_likelihood == pytest.approx(truth.sum(), rel=1e-10)
+    for v in (0, n // 2, n - 1):
+        assert layout.transitions(counts.counts, v).sum() == pytest.approx(6)
+        seen = np.bincount(codes[:, tree.variable[v]], minlength=card)
+        np.testing.assert_allclose(layout.values(counts.counts, v).sum(axis=0), seen, atol=1e-9)
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("small", [1e-100, 1e-160, 1e-250, 1e-300])
+def test_tiny_parameters_do_not_underflow(small, limit):
+    # a row that only the rare state explains, with a rare value in each of three columns
+    layout = Layout(chain(3), np.full(3, 2, np.int32), np.full(3, 3, np.int32))
+    theta = np.empty(layout.size)
+    for v in range(3):
+        layout.transitions(theta, v)[:] = [[1.0, small], [small, 1.0]][: int(layout.above[v])]
+        layout.values(theta, v)[:] = [[1.0, 0.0, 0.0], [0.0, 1.0, small]]
+    codes = np.array([[2, 2, 2], [0, 2, 0], [1, 1, 0], [1, 2, 1]], np.int32)
+    table = Table(layout.tree, np.full(3, 3, np.int32), codes, np.ones(4), limit)
+    truth = in_logarithms(layout, theta, codes)
+    assert np.all(np.isfinite(truth))
+    np.testing.assert_allclose(log_likelihoods(layout, theta, table), truth, rtol=1e-10)
+    # each row has one explanation
+    counts = expected_counts(layout, theta, table).counts
+    expected = np.zeros_like(counts)
+    for row in (codes > 0).astype(int):
+        for v, z in enumerate(row):
+            layout.transitions(expected, v)[row[v + 1] if v < 2 else 0, z] += 1
+    expected[layout.a_start[-1] :] = counts[layout.a_start[-1] :]
+    np.testing.assert_allclose(counts, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("weight", [1.0, 1e-3, 1e9])
+def test_impossible_rows_count_for_nothing(limit, weight):
+    same = np.array([[1.0, 0.0], [0.0, 1.0]])
+    layout = Layout(chain(3), np.full(3, 2, np.int32), np.full(3, 2, np.int32))
+    theta = np.empty(layout.size)
+    for v in range(3):
+        layout.values(theta, v)[:] = same
+        layout.transitions(theta, v)[:] = same[: int(layout.above[v])]
+    layout.transitions(theta, 2)[:] = [1.0, 0.0]  # all columns are 0, always
+    codes = np.array([[0, 0, 0], [1, 1, 1], [0, 1, -1], [-1, -1, 1], [-1, 0, -1]], np.int32)
+    table = Table(layout.tree, np.full(3, 2, np.int32), codes, np.full(5, weight), limit)
+    gone = [False, True, True, True, False]
+    found = log_likelihoods(layout, theta, table)
+    np.testing.assert_array_equal(found, np.where(gone, -np.inf, 0.0))
+    _, truth = enumerated(layout, theta, codes, table.weight)
+    counts = expected_counts(layout, theta, table)
+    np.testing.assert_allclose(counts.counts, truth, rtol=1e-12)
+    assert counts.log_likelihood == -np.inf
+    none = Table(layout.tree, table.cardinalities, codes, np.where(gone, 0.0, 1.0), limit)
+    assert expected_counts(layout, theta, none).log_likelihood == 0.0
+
+
+# -- steps of EM ----------------------------------------------------------------------
+
+
+def penalised(layout, theta, table, prior):
+    known = prior > 0
+    weight = table.weight > 0
+    found = log_likelihoods(layout, theta, table)
+    return table.weight[weight] @ found[weight] + prior[known] @ np.log(theta[known])
+
+
+@settings(max_examples=60)
+@given(problems(zeros=(0.0,)), st.sampled_from(["none", "flat", "columns", "random"]))
+def test_a_step_never_lowers_the_likelihood(problem, kind):
+    p = problem
+    marginals = [p.rng.dirichlet(np.ones(c)) for c in p.layout.cardinalities]
+    prior = {
+        "none": lambda: np.zeros(p.layout.size),
+        "flat": lambda: np.full(p.layout.size, 0.1),
+        "columns": lambda: prior_counts(p.layout, marginals, 0.5),
+        "random": lambda: p.rng.random(p.layout.size) * (p.rng.random(p.layout.size) < 0.5),
+    }[kind]()
+    theta, table = p.theta, p.table
+    now = penalised(p.layout, theta, table, prior)
+    for _ in range(4):
+        theta = p.layout.normalised(expected_counts(p.layout, theta, table).counts + prior)
+        before, now = now, penalised(p.layout, theta, table, prior)
+        assert now >= before - 1e-9 * (1 + abs(before))
+
+
+def test_a_step_does_raise_the_likelihood():
+    problem = Problem(np.random.default_rng(8), 4, 3, 200, 0.1, 0.0, 256)
+    none = np.zeros(problem.layout.size)
+    schedule = Schedule(max_epochs=30, patience=30)
+    table = problem.table
+    start = Model(
+        problem.layout,
+        problem.theta,
+        held_out(problem.layout, problem.theta, table),
+        [],
+    )
+    said = []
+    model = climb(start, none, table, table, schedule, said.append)
+    assert model.score > start.score + 0.01
+    assert said == model.history
+    assert len(said) == 30
+    assert np.all(np.diff([start.score, *said]) >= -1e-12)
+    assert model.score == max(said) == held_out(model.layout, model.theta, table)
+
+
+def test_climbing_stops_and_returns_the_best():
+    problem = Problem(np.random.default_rng(1), 4, 3, 30, 0.0, 0.0, 256)
+    table, layout = problem.table, problem.layout
+    other = Table(
+        problem.tree, problem.cards, problem.codes[::-1] % 2 % problem.cards, table.weight
+    )
+    start = Model(layout, problem.theta, held_out(layout, problem.theta, other), [])
+    none = np.zeros(layout.size)
+    model = climb(start, none, table, other, Schedule(patience=3), lambda _: None)
+    assert len(model.history) < 100
+    assert model.score == max([start.score, *model.history])
+    assert model.score == held_out(layout, model.theta, other)
+    asleep = climb(start, none, table, other, Schedule(max_epochs=0), lambda _: None)
+    assert asleep.theta is start.theta
+
+
+@pytest.mark.parametrize("batch_size", [None, 40, 10_000])
+def test_learning_finds_the_clusters(batch_size):
+    rng = np.random.default_rng(2)
+    cluster = rng.integers(0, 2, 600)
+    codes = np.where(rng.random((600, 5)) < 0.1, 1 - cluster[:, None], cluster[:, None])
+    tree, cards = random_tree(rng, 5), np.full(5, 2, np.int32)
+    layout = Layout(tree, np.full(5, 2, np.int32), cards)
+    table = Table(tree, cards, codes.astype(np.int32), np.ones(600))
+    marginals = [np.full(2, 0.5)] * 5
+    prior = prior_counts(layout, marginals, 0.5)
+    starts = [prototype_start(layout, marginals, table, rng) for _ in range(3)]
+    for theta in starts:
+        np.testing.assert_allclose(layout.normalised(theta), theta)
+    said = []
+    schedule = Schedule(batch_size=batch_size)
+    model = learn(layout, starts, prior, table, table, schedule, rng, said.append)
+    assert set(model.history) <= set(said)
+    assert model.score == held_out(layout, model.theta, table) == max(model.history)
+    assert model.score > 5 * np.log(0.5) + 1.0
+    np.testing.assert_allclose(layout.normalised(model.theta), model.theta)
+
+
+def test_priors():
+    layout = Layout(chain(2), np.array([2, 3]), np.array([2, 3]))
+    marginals = [np.array([0.25, 0.75]), np.array([0.5, 0.3, 0.2])]
+    prior = prior_counts(layout, marginals, 6.0)
+    np.testing.assert_allclose(layout.transitions(prior, 0), np.full((3, 2), 3.0))
+    np.testing.assert_allclose(layout.values(prior, 1), 6.0 * np.tile(marginals[1], (3, 1)))
+    prior = visible_prior(layout, marginals, 6.0)
+    np.testing.assert_allclose(layout.transitions(prior, 0), np.tile([1.5, 4.5], (3, 1)))
+    np.testing.assert_allclose(layout.values(prior, 0), np.eye(2))
+    even = layout.normalised(np.zeros(layout.size))
+    np.testing.assert_allclose(layout.values(even, 1), np.full((3, 3), 1 / 3))
