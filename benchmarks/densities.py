@@ -1,6 +1,6 @@
 """How well and how fast densities are learned, against published and measured rivals.
 
-    python benchmarks/densities.py [tables] [sets] [speed] [holes] [chunks]
+    python benchmarks/densities.py [tables] [sets] [speed] [holes] [chunks] [only=MODEL ...]
 
 Models are chosen on the validation rows and reported on the test rows. `tables` and `sets`
 append to benchmarks/results/densities.csv, one line per model, and skip what is there.
@@ -60,6 +60,7 @@ SETS = {
 }
 IMAGES = ("mnist", "fmnist")
 STATES = (8, 16, 32, 64)
+ONLY = [a.removeprefix("only=") for a in sys.argv[1:] if a.startswith("only=")]
 
 
 def splits(name):
@@ -90,6 +91,8 @@ def learn(names):
     for name in names:
         train, valid, test = splits(name)
         for label, model in models(name):
+            if ONLY and label not in ONLY:
+                continue
             if (name, label) in done():
                 continue
             began = time.perf_counter()
@@ -241,6 +244,6 @@ if __name__ == "__main__":
     parts = {f.__name__: f for f in (tables, sets, speed, holes, chunks)}
     if not (DATA / "splits").exists():
         sys.exit(f"skipped: no data in {DATA}; set EXPECTA_DATA")
-    for part in sys.argv[1:] or parts:
+    for part in [a for a in sys.argv[1:] if a in parts] or parts:
         print(f"== {part}")
         parts[part]()

@@ -70,8 +70,9 @@ class Density:
         return self.circuit.log_prob(self._evidence(X))
 
     def score(self, X: Any) -> float:  # noqa: ANN401
-        """Mean log-probability of the rows, in nats."""
-        return float(np.mean(self.log_prob(X)))
+        """Mean log-probability of the rows, in nats; that of no rows is NaN."""
+        found = self.log_prob(X)
+        return float(np.mean(found)) if len(found) else float("nan")
 
     def sample(self, n: int = 1, *, given: Any = None, seed: Any = None) -> Any:  # noqa: ANN401
         """Draw complete rows, as a table of the kind that was learned from.
@@ -127,6 +128,7 @@ class Density:
         """Write the density and its encoding into one file. Atomic."""
         from expecta.densities.files import save
 
+        _ = self.circuit  # complains where there is none
         save(self, path)
 
     @staticmethod

@@ -19,7 +19,8 @@ from expecta.circuits.files.native import NativeFile, circuit_arrays, opened
 from expecta.densities.density import Density
 from expecta.densities.learner import Learned, Learner
 from expecta.densities.psdd import PSDD
-from expecta.densities.trees import ChowLiu, Independent, LatentTree, NaiveBayes, TreeLearner
+from expecta.densities.tree_learner import TreeLearner
+from expecta.densities.trees import ChowLiu, Independent, LatentTree, NaiveBayes
 from expecta.encoding import Encoder
 from expecta.errors import DomainError, FormatError, StructureError
 from expecta.learn.trees.expectation import Counts
@@ -38,8 +39,10 @@ _TREE = {
     "states": ("int32", 1),
     "theta": ("float64", 1),
     "counts": ("float64", 1),
+    "waiting": ("float64", 1),
     "seen": ("float64", 1),
 }
+LARGEST = 1e15  # number of rows, seconds, nats, that make sense
 LARGEST_TREE = 1 << 28  # parameters: bounds what a hostile file can make us allocate
 
 
@@ -51,7 +54,7 @@ def save(density: Density, path: str | PathLike[str]) -> None:
     if isinstance(density, Learner):
         header["learned"] = asdict(density.learned_)
         header["parameters"] = _parameters(density)
-        arrays["marginals"] = np.concatenate(density.marginals_)
+        arrays["value_counts"] = np.concatenate(density.value_counts_)
     if isinstance(density, TreeLearner):
         arrays |= {f"tree.{name}": array for name, array in density.state().items()}
     else:
@@ -65,9 +68,14 @@ def _parameters(density: Learner) -> dict[str, Any]:
     """Return what was asked for, as JSON; of an encoder only whether it was given."""
     given = density.get_params(deep=False)
     given["encoder"] = given["encoder"] is not None
-    return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
-    }
+    return {name: _plain(value) for name, value in given.items()}
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    """Return a parameter as JSON has it, NumPy's kinds of numbers and lists included."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return [_plain(one) for one in value] if isinstance(value, tuple | list | range) else value
 
 
 def load(path: str | PathLike[str]) -> Density:
@@ -95,11 +103,11 @@ class _Reader:
             return plain
         parameters = self._parameters(_CLASSES[kind], encoder)
         learned = self._learned()
-        marginals = self._marginals(encoder)
+        value_counts = self._value_counts(encoder)
         tree = {name: self._take(f"tree.{name}") for name in _TREE} if self._is_tree(kind) else {}
         found = _CLASSES[kind](**parameters)
         assert isinstance(found, Learner)
-        found.encoder_, found.learned_, found.marginals_ = encoder, learned, marginals
+        found.encoder_, found.learned_, found.value_counts_ = encoder, learned, value_counts
         found.n_features_in_ = encoder.n_features_in_
         found.feature_names_in_ = encoder.feature_names_in_
         if isinstance(found, TreeLearner):
@@ -129,13 +137,17 @@ class _Reader:
     def _circuit(self) -> Any:  # noqa: ANN401
         container = Container("density", {}, self._arrays)
         file = NativeFile(self._path, container, ("vtree", "p"))
-        return file.probabilistic(file.vtree())
+        circuit = file.probabilistic(file.vtree())
+        with np.errstate(over="ignore"):
+            if not circuit.properties.normalised.holds:
+                self._fail("its circuit is not a distribution")
+        return circuit
 
-    def _marginals(self, encoder: Encoder) -> list[Floats]:
-        flat = self._take("marginals", "float64")
+    def _value_counts(self, encoder: Encoder) -> list[Floats]:
+        flat = self._take("value_counts", "float64")
         cuts = np.cumsum(encoder.cardinalities_)
-        if len(flat) != cuts[-1] or not np.all((flat > 0) & (flat <= 1)):
-            self._fail("the distributions of its columns make no sense")
+        if len(flat) != cuts[-1] or not np.all((flat >= 0) & (flat < LARGEST)):
+            self._fail("the counts of its columns' values make no sense")
         return list(np.split(flat, cuts[:-1]))
 
     def _parameters(self, kind: type, encoder: Encoder) -> dict[str, Any]:
@@ -150,7 +162,7 @@ class _Reader:
             if name == "encoder":
                 good = isinstance(value, bool)
             elif isinstance(plain[name], int | float):
-                good = number
+                good = number or (name == "random_state" and value is None)
             elif name == "states":
                 good = type(value) is int or whole
             elif isinstance(plain[name], str):
@@ -168,7 +180,9 @@ class _Reader:
         if not isinstance(given, dict) or set(given) != set(expected):
             self._fail("it does not say how it was learned")
         for name, kind in expected.items():
-            if not isinstance(given[name], kind) or isinstance(given[name], bool):  # type: ignore[arg-type]
+            value = given[name]
+            good = isinstance(value, kind) and not isinstance(value, bool)  # type: ignore[arg-type]
+            if not good or not (isinstance(value, str) or abs(value) < LARGEST or value == -np.inf):
                 self._fail(f"its {name!r} is not what it should be")
         return Learned(**given)
 
@@ -177,26 +191,24 @@ class _Reader:
             if arrays[name].dtype != np.dtype(dtype) or arrays[name].ndim != rank:
                 self._fail(f"the array 'tree.{name}' is not {dtype} of {rank} dimension(s)")
         tree = self._make(lambda: Tree(arrays["variable"], arrays["parent"]))
-        states, theta, counts, seen = (
-            arrays[name] for name in ("states", "theta", "counts", "seen")
-        )
+        states, theta, seen = arrays["states"], arrays["theta"], arrays["seen"]
         cards = found.encoder_.cardinalities_
         if len(tree) != len(cards) or len(states) != len(cards):
             self._fail("its tree and its encoder have other variables")
         if np.any(states < 1) or np.any(states > len(theta)):
             self._fail("a number of states makes no sense")
         layout = Layout(tree, states, cards[tree.variable])
-        if not layout.size == len(theta) == len(counts) or len(theta) > LARGEST_TREE:
+        counted = [arrays["counts"], arrays["waiting"]]
+        if any(len(a) != layout.size for a in (theta, *counted)) or layout.size > LARGEST_TREE:
             self._fail("it has too few or too many parameters")
         if not np.allclose(np.add.reduceat(theta, layout.row_start), 1.0, rtol=1e-6, atol=0):
             self._fail("a distribution does not sum to one")
-        if not np.all(theta >= 0) or not np.all(np.isfinite(counts) & (counts >= 0)):
+        if not np.all(theta >= 0) or not all(np.all((a >= 0) & (a < LARGEST)) for a in counted):
             self._fail("a parameter or count is not a number of at least zero")
-        if len(seen) != 3 or not np.all(np.isfinite(seen)) or np.any(seen[1:] < 0):
+        if len(seen) != 3 or not np.all((seen >= 0) & (seen < LARGEST)) or seen[2] % 1:
             self._fail("it does not say how many rows it has seen")
-        self._make(
-            lambda: found.restore(layout, theta, Counts(counts, *seen[:2].tolist()), int(seen[2]))
-        )
+        known, waiting = (Counts(a, float(w)) for a, w in zip(counted, seen[:2], strict=True))
+        self._make(lambda: found.restore(layout, theta, known, waiting, int(seen[2])))
 
     # -- checks -----------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
     encoder: Encoder | None
     random_state: int | None
     learned_: Learned
-    marginals_: list[Floats]  # of each column in training, a row added evenly
+    value_counts_: list[Floats]  # of each column in training
 
     def fit(
         self,
@@ -84,7 +84,7 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
             rows, held_out = rows[np.sort(order[cut:])], rows[np.sort(order[:cut])]
         n_held_out = 0 if held_out is rows else len(held_out.codes)
         rows, held_out = rows.merged(), held_out.merged()
-        self.marginals_ = rows.marginals(self.encoder_.cardinalities_)
+        self.value_counts_ = rows.value_counts(self.encoder_.cardinalities_)
         with Progress(type(self).__name__, None) as progress:
 
             def report(score: float, what: str = "") -> None:
@@ -119,10 +119,15 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
         """Set ``circuit_``; returns in words what was done, and the held-out score."""
         raise TypeError(f"{type(self).__name__} does not say how it learns")
 
+    def _marginals(self) -> list[Floats]:
+        """Distribution of each column in training, a row added evenly."""
+        smooth = [counts + 1.0 / len(counts) for counts in self.value_counts_]
+        return [counts / counts.sum() for counts in smooth]
+
     def _independent(self, rows: Rows) -> float:
         """Mean log-likelihood of rows if the columns were independent."""
         total = np.zeros(len(rows.codes))
-        for column, marginal in zip(rows.codes.T, self.marginals_, strict=True):
+        for column, marginal in zip(rows.codes.T, self._marginals(), strict=True):
             total += np.append(np.log(marginal), 0.0)[column]
         return float(np.average(total, weights=rows.weight))
 

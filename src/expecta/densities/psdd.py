@@ -107,4 +107,4 @@ class PSDD(Learner):
                 raise ValueError(f"vtree is 'bottom-up', 'top-down' or a Vtree, not {vtree!r}")
             information = mutual_information(rows.codes, self.encoder_.cardinalities_, rows.weight)
             vtree = balanced_by_information(information, vtree)
-        return independent(vtree, self.marginals_)
+        return independent(vtree, self._marginals())

@@ -44,13 +44,12 @@ class Rows:
             return Rows(codes, weight)
         return Rows(kept, np.bincount(group, weight).astype(np.float64))
 
-    def marginals(self, cardinalities: Ints) -> list[Floats]:
-        """Distribution of the known values of each column, a row added evenly."""
-        out = []
-        for column, card in zip(self.codes.T, cardinalities.tolist(), strict=True):
-            counts = np.bincount(column + 1, self.weight, card + 1)[1:] + 1.0 / card
-            out.append(counts / counts.sum())
-        return out
+    def value_counts(self, cardinalities: Ints) -> list[Floats]:
+        """Count the known values of each column.  # (values,) each."""
+        return [
+            np.bincount(column + 1, self.weight, card + 1)[1:].astype(np.float64)
+            for column, card in zip(self.codes.T, cardinalities.tolist(), strict=True)
+        ]
 
 
 def weights_for(given: npt.ArrayLike | None, rows: int) -> Floats:

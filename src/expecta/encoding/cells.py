@@ -55,7 +55,7 @@ class Cells:
         """Return the cells as numbers of a kind; text is read as numbers or ISO dates."""
         times = ("date", "datetime")
         if self.numbers is not None:
-            alike = kind == self.kind or (kind in times and self.kind in times)
+            alike = self.kind in (kind, "unknown") or (kind in times and self.kind in times)
             if not alike and (kind in (*times, "duration") or self.kind in (*times, "duration")):
                 raise DomainError(f"column {self.name!r} holds {self.kind}s, not {kind}s")
             if (self.zone is None) != (zone is None) and kind == "datetime" == self.kind:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from expecta.arrays import Floats, Ints
 from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
 from expecta.circuits.structure import Structure
 from expecta.learn.trees.layout import Layout
+from expecta.learn.trees.tree import halved
 
 __all__ = ["tree_circuit"]
 
@@ -15,7 +18,7 @@ __all__ = ["tree_circuit"]
 def tree_circuit(layout: Layout, theta: Floats) -> ProbabilisticCircuit:
     """Build the circuit of p(x), with a node per state in every layer.
 
-    At variable u with children c1 .. cm the vtree is ((X_u, T(c1)), .. T(cm)). Its layers
+    At variable u the vtree joins X_u and the vtrees of its children, two by two. These layers
     have a node per state of u that joins one node of either side; the topmost mixes
     them into a node per state of u's *parent*, by the transitions. A variable without
     children needs no layer for that: its leaf takes the product of the two tables.
@@ -27,10 +30,10 @@ def tree_circuit(layout: Layout, theta: Floats) -> ProbabilisticCircuit:
         if not children:
             top.append(layers.leaf(transitions @ values))
             continue
-        layer = layers.leaf(values)
-        for child in children[:-1]:
-            layer = layers.join(layer, top[child], np.eye(len(values)))
-        top.append(layers.join(layer, top[children[-1]], transitions))
+        parts = [layers.leaf(values), *(top[child] for child in children)]
+        alike = partial(layers.join, weights=np.eye(len(values)))
+        left, right = halved(parts, alike)
+        top.append(layers.join(left, right, transitions))
     cards = np.empty(len(top), np.int64)
     cards[layout.tree.variable] = layout.cardinalities
     return layers.circuit(layout, cards, top)

@@ -64,7 +64,7 @@ def learn(
     few steps over all rows, and so on, until one is left, which goes on to the end.
     """
     models = [_settle(layout, s, prior, table, valid, schedule, rng, report) for s in starts]
-    heat = replace(schedule, max_epochs=HEAT)
+    heat = replace(schedule, max_epochs=min(HEAT, schedule.max_epochs))
     while len(models) > 1:
         models = [climb(model, prior, table, valid, heat, report) for model in models]
         models.sort(key=lambda model: -model.score)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from expecta.arrays import Floats, Ints
 from expecta.learn.trees.layout import Layout
@@ -27,7 +27,7 @@ from expecta.pair.compiled import kernel
 from expecta.settings import current
 from expecta.threads import each
 
-__all__ = ["Counts", "Table", "expected_counts", "log_likelihoods"]
+__all__ = ["Counts", "Table", "expected_counts", "log_likelihoods", "nothing"]
 
 CACHE = 1 << 21  # bytes that the messages of a block of rows may take
 PARTS = 8  # sums over rows are made in so many parts, whatever the number of threads ...
@@ -40,15 +40,15 @@ class Counts:
     """Sufficient statistics: expected counts laid out like θ, and the rows they are of."""
 
     counts: Floats
-    log_likelihood: float  # weighted sum over the rows
     weight: float
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.counts + other.counts,
-            self.log_likelihood + other.log_likelihood,
-            self.weight + other.weight,
-        )
+        return Counts(self.counts + other.counts, self.weight + other.weight)
+
+
+def nothing(layout: Layout) -> Counts:
+    """Return the counts of no rows."""
+    return Counts(np.zeros(layout.size), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ def expected_counts(
     rows = np.arange(len(table)) if rows is None else rows
     run = _Run(layout, theta, table)
     into = _Sums.zeros(_parts(len(rows), layout.size), run)
-    log_likelihood = run.visit(rows, into)
+    run.visit(rows, into)
     sums = _Sums(*(a.sum(axis=0) for a in into))
     run.finish(sums)
     # values were counted value by value, with a last row for what is unknown
@@ -121,12 +121,8 @@ def expected_counts(
         sums.leaf[a:b].reshape(-1, k)[:-1].T.reshape(-1)
         for a, b, k in zip(start[:-1], start[1:], states, strict=True)
     ]
-    weight = table.weight[rows]
-    return Counts(
-        np.concatenate([sums.counts * theta[: len(sums.counts)], *values]),
-        float(np.sum(weight[weight > 0] * log_likelihood[weight > 0])),
-        float(np.sum(weight)),
-    )
+    transitions = sums.counts * theta[: len(sums.counts)]
+    return Counts(np.concatenate([transitions, *values]), float(np.sum(table.weight[rows])))
 
 
 class _Sums(NamedTuple):
@@ -160,7 +156,7 @@ class _Run:
             message_start=message_start,
             log_scale=np.empty(len(self.patterns.value)),
         )
-        with threadpool_limits(1, "blas"):
+        with _one_blas_thread():
             patterns_up(self.shape, self.patterns, self.shared)
         possible = message > 0
         inverse = np.where(possible, 1.0 / np.where(possible, message, 1.0), 0.0)
@@ -186,15 +182,28 @@ class _Run:
             )
             for part, (first, last) in enumerate(pairwise(cuts))
         ]
-        with threadpool_limits(1, "blas"):
+        with _one_blas_thread():
             each(_visit, calls, current().n_threads())
         return log_likelihood
 
     def finish(self, sums: _Sums) -> None:
         """Pass down through the shared nodes, once for all rows."""
         most = np.max(np.diff(self.patterns.start) * self.shape.states)
-        with threadpool_limits(1, "blas"):
+        with _one_blas_thread():
             patterns_down(self.shape, self.patterns, self.shared, np.empty(int(most)), *sums)
+
+
+def _one_blas_thread() -> Any:  # noqa: ANN401
+    """Keep matrix products on the thread that asks for them: rows are shared out already."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@lru_cache
+def _controller() -> ThreadpoolController:
+    """Find the libraries once, which takes a while; kernels multiply with SciPy's."""
+    import scipy.linalg.cython_blas  # noqa: F401
+
+    return ThreadpoolController()
 
 
 def _parts(n_rows: int, size: int) -> int:

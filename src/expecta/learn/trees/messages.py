@@ -26,8 +26,7 @@ from expecta.pair.compiled import kernel
 
 __all__ = ["Block", "Shape", "Shared", "patterns_down", "patterns_up", "rows_down", "rows_up"]
 
-TINY = 2.0**-300  # below it a row of λ is scaled
-LEAST = 1e-305  # keeps 0 / 0 at zero, changes no other quotient
+TINY = 2.0**-64  # below it a row of λ is scaled
 
 
 class Shape(NamedTuple):
@@ -81,6 +80,7 @@ def patterns_up(shape: Shape, patterns: Patterns, shared: Shared) -> None:
         for i in range(n):
             index[i] = patterns.value[first + i]
         _begin(own, shape.leaf[shape.leaf_start[v] : shape.leaf_start[v + 1]], index)
+        _scale(own, scale)
         n_children = shape.child_start[v + 1] - shape.child_start[v]
         for j in range(n_children):
             c = shape.children[shape.child_start[v] + j]
@@ -90,7 +90,7 @@ def patterns_up(shape: Shape, patterns: Patterns, shared: Shared) -> None:
             _times(own, sent, index)
             for i in range(n):
                 scale[i] += log_scale[patterns.start[c] + index[i]]
-        _scale(own, scale)
+            _scale(own, scale)
         _send(shape, v, own, _view(shared.message, shared.message_start[v], n, shape.above[v]))
 
 
@@ -117,6 +117,7 @@ def rows_up(
         for i in range(n):
             index[i] = columns[v, rows[i]]
         _begin(own, shape.leaf[shape.leaf_start[v] : shape.leaf_start[v + 1]], index)
+        _scale(own, log_likelihood)
         for j in range(shape.child_start[v], shape.child_start[v + 1]):
             c = shape.children[j]
             if patterns.shared[c]:
@@ -130,7 +131,7 @@ def rows_up(
                 come = block.message[block.message_start[c] :]
                 for i in range(n * k):
                     flat[i] *= come[i]
-        _scale(own, log_likelihood)
+            _scale(own, log_likelihood)
         _send(shape, v, own, _view(block.message, block.message_start[v], n, shape.above[v]))
     if patterns.shared[root]:
         of_row = patterns.of_row[patterns.boundary[root]]
@@ -172,7 +173,8 @@ def rows_down(
         return
     at = block.message_start[root]
     for i in range(n):
-        block.message[at + i] = weight[rows[i]] / (block.message[at + i] + LEAST)
+        likelihood = block.message[at + i]
+        block.message[at + i] = weight[rows[i]] / likelihood if likelihood > 0.0 else 0.0
     for v in range(root, -1, -1):
         if patterns.shared[v]:
             continue
@@ -199,7 +201,7 @@ def rows_down(
             else:
                 further = block.message[block.message_start[c] :]
                 for i in range(n * k):
-                    further[i] = flat[i] / (further[i] + LEAST)
+                    further[i] = flat[i] / further[i] if further[i] > 0.0 else 0.0
 
 
 @kernel

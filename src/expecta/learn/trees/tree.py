@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
@@ -13,7 +14,9 @@ from expecta.arrays import Floats, Ints, frozen, within
 from expecta.errors import StructureError
 from expecta.vtree import Nested, Vtree
 
-__all__ = ["Tree"]
+__all__ = ["Tree", "halved"]
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +89,12 @@ class Tree:
 
     @cached_property
     def vtree(self) -> Vtree:
-        """The vtree of the tree: ((X, T(first child)), T(second child)) and so on."""
+        """The vtree of the tree: a variable and the vtrees of its children, joined evenly."""
         below: list[Nested] = []
         for variable, children in zip(self.variable.tolist(), self.children, strict=True):
-            nested: Nested = variable
-            for child in children:
-                nested = (nested, below[child])
-            below.append(nested)
+            parts: list[Nested] = [variable, *(below[child] for child in children)]
+            parts = halved(parts, lambda a, b: (a, b))
+            below.append((parts[0], parts[1]) if len(parts) == 2 else parts[0])
         return Vtree.from_nested(below[-1])
 
     def __len__(self) -> int:
@@ -103,6 +105,14 @@ class Tree:
             return f"Tree({len(self)} variables)"
         pairs = zip(self.parent[:-1], self.variable[:-1], strict=True)
         return f"Tree({', '.join(f'{self.variable[a]} -> {x}' for a, x in pairs)})"
+
+
+def halved(parts: list[Part], join: Callable[[Part, Part], Part]) -> list[Part]:
+    """Join neighbours in pairs, again and again, until two are left (or one was given)."""
+    while len(parts) > 2:
+        pairs = [join(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = pairs + parts[len(parts) // 2 * 2 :]
+    return parts
 
 
 def _walk(links: object, start: int) -> tuple[Sequence[int], Sequence[int]]:
