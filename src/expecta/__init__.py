@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         NaiveBayes,
     )
     from expecta.encoding import BooleanEncoder, Encoder
+    from expecta.learn.vtrees import learn_vtree
     from expecta.queries.density import MostProbable
     from expecta.queries.distribution import Distribution
     from expecta.queries.links import Expected, Link
@@ -75,6 +76,7 @@ __all__ = [
     "VtreeMismatchError",
     "independent",
     "leaf",
+    "learn_vtree",
     "linear",
     "literal",
     "naive_bayes",
@@ -98,6 +100,7 @@ _LATER = {  # these need numba or scikit-learn, which take a moment to import
     "MostProbable": "expecta.queries.density",
     "NaiveBayes": "expecta.densities",
     "PSDD": "expecta.densities",
+    "learn_vtree": "expecta.learn.vtrees",
 }
 
 

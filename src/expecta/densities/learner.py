@@ -92,7 +92,7 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
 
             how, score = self._learn(rows, held_out, rng, report)
         self.learned_ = Learned(
-            rows=int(np.count_nonzero(weight)),
+            rows=int(np.count_nonzero(weight)) - (n_held_out if valid is None else 0),
             held_out_rows=n_held_out,
             score=score,
             independent=self._independent(held_out),
