@@ -432,7 +432,7 @@ def test_what_is_printed(name, mixed):
     assert f"{s.n_edges:,} parameters" in text
     assert f"{learned.score:.4f} nats a row on 12 rows held out" in text
     assert f"{learned.independent:.4f} if the columns were independent" in text
-    assert re.search(r"from 120 rows in \d+\.\d s", text)
+    assert re.search(r"from 108 rows in \d+\.\d s", text)
     assert learned.score > learned.independent - 0.1
     assert "on the 15 rows learned from" in repr(LEARNERS[name]().fit(CODES[:15]))
 

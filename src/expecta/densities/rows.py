@@ -9,10 +9,9 @@ import numpy.typing as npt
 
 from expecta.arrays import Floats, Ints
 from expecta.errors import DomainError
+from expecta.learn.rows import merge_rows
 
 __all__ = ["Rows", "weights_for"]
-
-LEAST_SAVING = 0.9  # equal rows are merged where that leaves fewer than this share
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,22 +26,7 @@ class Rows:
 
     def merged(self) -> Rows:
         """Make equal rows one, with their weights added, and drop rows without weight."""
-        codes, weight = self.codes[self.weight > 0], self.weight[self.weight > 0]
-        # Equal rows have equal fingerprints; that the reverse holds is checked, not hoped.
-        salt = np.random.default_rng(0).integers(-(2**62), 2**62, codes.shape[1])
-        with np.errstate(over="ignore"):
-            fingerprint = codes.astype(np.int64) @ salt
-        _, first, group = np.unique(fingerprint, return_index=True, return_inverse=True)
-        if len(first) > LEAST_SAVING * len(codes):
-            return Rows(codes, weight)
-        order = np.argsort(first)  # rows keep the order of their first appearance
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        group = place[group.reshape(-1)]
-        kept = codes[first[order]]
-        if not np.array_equal(kept[group], codes):
-            return Rows(codes, weight)
-        return Rows(kept, np.bincount(group, weight).astype(np.float64))
+        return Rows(*merge_rows(self.codes, self.weight))
 
     def value_counts(self, cardinalities: Ints) -> list[Floats]:
         """Count the known values of each column.  # (values,) each."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from expecta.arrays import Floats, Ints
 from expecta.densities.learner import Learned, Learner
 from expecta.densities.rows import Rows, weights_for
+from expecta.encoding import Encoder
 from expecta.errors import DomainError
 from expecta.learn.information import mutual_information
 from expecta.learn.trees.circuit import tree_circuit
@@ -28,11 +29,21 @@ LARGEST_TABLE = 1 << 24  # parameters of one pair of columns
 class TreeLearner(Learner):
     """A tree over the columns with a state at each; see :mod:`expecta.learn.trees.layout`."""
 
-    pseudo_count: float
     tree_: Tree
     _counts: Counts  # that the parameters come from
     _waiting: Counts  # of chunks that have not moved the parameters yet
     _updates: int
+
+    def __init__(
+        self,
+        *,
+        pseudo_count: float = 1.0,
+        encoder: Encoder | None = None,
+        random_state: int | None = 0,
+    ) -> None:
+        self.pseudo_count = pseudo_count
+        self.encoder = encoder
+        self.random_state = random_state
 
     # What derived classes decide: the tree, the number of states, prior and start.
 

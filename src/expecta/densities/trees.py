@@ -41,17 +41,6 @@ class Independent(TreeLearner):
     {'head': 0.25, 'tail': 0.75}
     """
 
-    def __init__(
-        self,
-        *,
-        pseudo_count: float = 0.1,
-        encoder: Encoder | None = None,
-        random_state: int | None = 0,
-    ) -> None:
-        self.pseudo_count = pseudo_count
-        self.encoder = encoder
-        self.random_state = random_state
-
     def _tree(self, rows: Rows) -> Tree:
         return Tree.star(rows.codes.shape[1], 0)
 
@@ -85,17 +74,6 @@ class ChowLiu(TreeLearner):
     Cost: mutual information of all pairs, then one pass over the rows. With unknown cells
     the parameters are learned by EM, and pairs are scored on the rows that know both.
     """
-
-    def __init__(
-        self,
-        *,
-        pseudo_count: float = 1.0,
-        encoder: Encoder | None = None,
-        random_state: int | None = 0,
-    ) -> None:
-        self.pseudo_count = pseudo_count
-        self.encoder = encoder
-        self.random_state = random_state
 
     def of_rows(self, rows: Rows, encoder: Encoder) -> ProbabilisticCircuit:
         """Learn from rows that are encoded already, with none held out."""

@@ -22,6 +22,8 @@ __all__ = ["expected_flows", "log_likelihoods"]
 
 Array = npt.NDArray[Any]
 
+PARTS = 8  # sums over rows are made in so many parts, whatever the number of threads
+
 
 class Layers(NamedTuple):
     """A structure as the kernels see it."""
@@ -51,20 +53,19 @@ def expected_flows(
     Notes
     -----
     Cost: two passes over the circuit per row, on all threads. In logarithms, so that
-    no row is too unlikely. Each thread adds up its own rows, so the last bits of the
-    flows depend on the number of threads.
+    no row is too unlikely. The same for any number of threads.
     """
-    threads = max(1, min(current().n_threads(), len(codes)))
-    flows = np.zeros((threads, structure.n_edges))
+    parts = max(1, min(PARTS, len(codes)))
+    flows = np.zeros((parts, structure.n_edges))
     logs = np.zeros(len(codes))
-    bounds = np.linspace(0, len(codes), threads + 1).astype(np.int64).tolist()
+    bounds = np.linspace(0, len(codes), parts + 1).astype(np.int64).tolist()
     layers = _layers(structure)
     codes, log_weight = np.ascontiguousarray(codes, np.int32), np.array(log_weight)
     calls = [
         (layers, log_weight, codes[a:b], weight[a:b], True, flows[k], logs[a:b])
         for k, (a, b) in enumerate(pairwise(bounds))
     ]
-    each(_flow, calls, threads)
+    each(_flow, calls, current().n_threads())
     return np.sum(flows, axis=0), float(np.sum(weight * logs))
 
 

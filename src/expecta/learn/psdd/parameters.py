@@ -10,6 +10,7 @@ from expecta.circuits.structure import Structure
 from expecta.errors import DomainError
 from expecta.learn.psdd.flows import expected_flows
 from expecta.learn.psdd.routes import routes
+from expecta.learn.rows import merge_rows
 
 __all__ = ["counted", "distinct", "fit_parameters", "maximise", "pruned", "routed"]
 
@@ -142,17 +143,7 @@ def distinct(codes: Ints, weight: Floats | None, cardinalities: Ints) -> tuple[I
     weights = np.ones(len(rows)) if weight is None else np.asarray(weight, np.float64)
     if weights.shape != (len(rows),) or not np.all(np.isfinite(weights) & (weights >= 0)):
         raise DomainError(f"weight has a number >= 0 for each of the {len(rows)} rows")
-    rows, weights = rows[weights > 0], weights[weights > 0]
-    if not len(rows):
-        return rows, weights
-    # as bytes: far faster than sorting rows of numbers
-    smallest = np.uint8 if int(np.max(cardinalities)) < 256 else np.int32
-    packed = np.ascontiguousarray((rows + 1).astype(smallest))
-    keys = packed.view(np.dtype((np.void, packed.itemsize * packed.shape[1]))).ravel()
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    merged = np.zeros(len(first))
-    np.add.at(merged, inverse.ravel(), weights)
-    return rows[first], merged
+    return merge_rows(rows, weights)
 
 
 def _shares(s: Structure, counts: Floats, otherwise: Floats) -> Floats:
