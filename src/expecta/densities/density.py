@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from expecta.arrays import Floats
 from expecta.circuits.probabilistic import ProbabilisticCircuit
+from expecta.densities.checks import whole
 from expecta.densities.marginal import Marginal
 from expecta.encoding import Encoder
 from expecta.errors import DomainError
@@ -78,9 +79,11 @@ class Density:
         """Draw complete rows, as a table of the kind that was learned from.
 
         With ``given``, a table with holes or evidence, ``n`` rows are drawn for each of its
-        rows, one after the other. A number is drawn within its bin, with the bin's range,
-        mean and spread. The same seed gives the same table.
+        rows, one after the other. A number, known or not, is drawn within its bin, with the
+        bin's range, mean and spread; so it may lie outside an interval that cuts the bin.
+        The same seed gives the same table.
         """
+        n = whole("n", n, 0)
         rng = np.random.default_rng(seed)
         evidence = None if given is None else self._evidence(given)
         codes = self.circuit.sample(n, given=evidence, seed=rng)
@@ -92,7 +95,9 @@ class Density:
         Facts are keywords or a mapping from names: a value, a list of values, an interval
         ``(low, high)`` of numbers or dates with both ends included, or None for unknown; see
         :meth:`Encoder.where`. Or a table with one row, or evidence on one row. Impossible
-        facts raise an ImpossibleEvidenceError.
+        facts raise an ImpossibleEvidenceError. A bin that an interval cuts keeps its share
+        of the probability, and stays the whole bin in means and samples; saying the same
+        interval twice counts twice.
 
         >>> from expecta import ChowLiu
         >>> table = {"smoker": ["yes", "yes", "no", "no"], "cough": ["yes", "yes", "no", "yes"]}

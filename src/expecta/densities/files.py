@@ -48,6 +48,8 @@ LARGEST_TREE = 1 << 28  # parameters: bounds what a hostile file can make us all
 
 def save(density: Density, path: str | PathLike[str]) -> None:
     """Write a density and its encoding into one file. Atomic."""
+    if type(density).__name__ not in _CLASSES:
+        raise DomainError(f"a {type(density).__name__} has no file format; pickle it")
     encoder_header, arrays = density.encoder_.state()
     arrays = {f"encoder.{name}": array for name, array in arrays.items()}
     header: dict[str, Any] = {"class": type(density).__name__, "encoder": encoder_header}
@@ -68,7 +70,10 @@ def _parameters(density: Learner) -> dict[str, Any]:
     """Return what was asked for, as JSON; of an encoder only whether it was given."""
     given = density.get_params(deep=False)
     given["encoder"] = given["encoder"] is not None
-    return {name: _plain(value) for name, value in given.items()}
+    plain = {name: _plain(value) for name, value in given.items()}
+    if not isinstance(plain["random_state"], int | None):
+        raise DomainError("a file holds a random_state that is a whole number or None")
+    return plain
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401

@@ -64,15 +64,18 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
             integers holds the values 0, 1, 2, ... of each variable, -1 for unknown.
         valid
             Rows to decide by when to stop and which size is best. By default a tenth of
-            ``X``, chosen at random.
+            ``X``, chosen at random; when all is decided and scored, trees learn from these
+            rows too, by one last step over all.
         sample_weight
             How much each row of X counts.  # (rows,)
         """
         begun = time.perf_counter()
+        for name in ("circuit_", "learned_"):  # a failure leaves nothing half learned
+            self.__dict__.pop(name, None)
         rng = np.random.default_rng(self.random_state)
         weight = self._start(X, sample_weight)
         rows = Rows(self.encoder_.transform(X), weight)
-        held_out = rows
+        held_out = everything = rows
         if valid is not None:
             codes = self.encoder_.transform(valid)
             if not len(codes):
@@ -91,11 +94,14 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
                 progress.advance(label=f"{type(self).__name__} {what} held out {score:.4g}")
 
             how, score = self._learn(rows, held_out, rng, report)
+        independent = self._independent(held_out)
+        if valid is None:
+            self._finish(everything.merged())
         self.learned_ = Learned(
             rows=int(np.count_nonzero(weight)) - (n_held_out if valid is None else 0),
             held_out_rows=n_held_out,
             score=score,
-            independent=self._independent(held_out),
+            independent=independent,
             seconds=time.perf_counter() - begun,
             how=how,
         )
@@ -123,6 +129,9 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
         """Distribution of each column in training, a row added evenly."""
         smooth = [counts + 1.0 / len(counts) for counts in self.value_counts_]
         return [counts / counts.sum() for counts in smooth]
+
+    def _finish(self, rows: Rows) -> None:
+        """Learn once more from all rows, now that none need be held out."""
 
     def _independent(self, rows: Rows) -> float:
         """Mean log-likelihood of rows if the columns were independent."""

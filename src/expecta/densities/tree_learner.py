@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.arrays import Floats, Ints
+from expecta.densities.checks import finite
 from expecta.densities.learner import Learned, Learner
 from expecta.densities.rows import Rows, weights_for
 from expecta.encoding import Encoder
@@ -23,7 +24,7 @@ from expecta.learn.trees.tree import Tree
 
 __all__ = ["TreeLearner"]
 
-LARGEST_TABLE = 1 << 24  # parameters of one pair of columns
+LARGEST_TABLE = 1 << 22  # parameters of one pair of columns
 
 
 class TreeLearner(Learner):
@@ -50,6 +51,10 @@ class TreeLearner(Learner):
     def _tree(self, rows: Rows) -> Tree:
         information = mutual_information(rows.codes, self.encoder_.cardinalities_, rows.weight)
         return Tree.greatest(information)
+
+    def _trees(self, rows: Rows, rng: np.random.Generator) -> Sequence[Tree]:
+        """Return the trees to try."""
+        return [self._tree(rows)]
 
     def _states(self, tree: Tree) -> Sequence[Ints]:
         """Return the numbers of states to try; here they are the values."""
@@ -95,20 +100,29 @@ class TreeLearner(Learner):
         rng: np.random.Generator,
         report: Callable[..., None],
     ) -> tuple[str, float]:
-        tree = self._tree(rows)
-        table, held = self._table(tree, rows), self._table(tree, valid)
-        best: Model | None = None
-        for states in self._states(tree):
-            layout = self._layout(tree, states)
-            model = self._model(layout, table, held, rng, report)
-            if best is not None and model.score <= best.score:
+        def attempt(tree: Tree, states: Ints) -> Model:
+            table, held = self._table(tree, rows), self._table(tree, valid)
+            return self._model(self._layout(tree, states), table, held, rng, report)
+
+        trees = self._trees(rows, rng)
+        first, *more = self._states(trees[0])
+        best = max((attempt(tree, first) for tree in trees), key=lambda model: model.score)
+        for states in more:
+            model = attempt(best.layout.tree, states)
+            if model.score <= best.score:
                 break
             best = model
-        assert best is not None
         self._take(best.layout, best.theta)
-        self._counts = expected_counts(best.layout, best.theta, table)
+        table = self._table(self.tree_, rows)
+        self._counts = expected_counts(best.layout, self._current(table), table)
         self._waiting, self._updates = nothing(best.layout), 1
         return self._words(best), best.score
+
+    def _finish(self, rows: Rows) -> None:
+        self.value_counts_ = rows.value_counts(self.encoder_.cardinalities_)
+        layout, table = self._layout_, self._table(self.tree_, rows)
+        self._counts = expected_counts(layout, self._current(table), table)
+        self._take(layout, layout.normalised(self._counts.counts + self._prior(layout)))
 
     def partial_fit(
         self,
@@ -216,14 +230,15 @@ class TreeLearner(Learner):
 
     def _layout(self, tree: Tree, states: Ints) -> Layout:
         layout = Layout(tree, states, self.encoder_.cardinalities_[tree.variable])
-        largest = layout.above.astype(np.int64) * layout.states
+        widest = np.maximum(layout.above, layout.cardinalities).astype(np.int64)
+        largest = widest * layout.states
         if np.max(largest) > LARGEST_TABLE:
             node = int(np.argmax(largest))
             name = self._column_at(tree, node)
             raise DomainError(
-                f"column {name!r} and its neighbour in the tree have {layout.states[node]:,} and "
-                f"{layout.above[node]:,} values, too many for a table of all pairs; use "
-                f"LatentTree, or an encoder with fewer values"
+                f"column {name!r} has {layout.cardinalities[node]:,} values, and a table of its "
+                f"{layout.states[node]:,} states by {widest[node]:,} is too large; use LatentTree "
+                f"with few states, or an encoder with fewer values"
             )
         return layout
 
@@ -239,6 +254,4 @@ class TreeLearner(Learner):
         return [marginals[x] for x in layout.tree.variable.tolist()]
 
     def _pseudo_count(self) -> float:
-        if not self.pseudo_count >= 0:
-            raise ValueError(f"pseudo_count is a number of at least 0, not {self.pseudo_count!r}")
-        return float(self.pseudo_count)
+        return finite("pseudo_count", self.pseudo_count)

@@ -8,6 +8,7 @@ import numpy as np
 
 from expecta.arrays import Floats, Ints
 from expecta.circuits.probabilistic import ProbabilisticCircuit
+from expecta.densities.checks import finite, whole
 from expecta.densities.rows import Rows
 from expecta.densities.tree_learner import TreeLearner
 from expecta.encoding import Encoder
@@ -20,7 +21,10 @@ from expecta.learn.trees.tree import Tree
 
 __all__ = ["ChowLiu", "Independent", "LatentTree", "NaiveBayes"]
 
+MOST_STATES = 2048
 MOST_RESTARTS = 8
+MORE_TREES = 7  # to try where cells are unknown ...
+FEW_CELLS = 10_000_000  # ... and the table is small
 CHEAP = 50_000_000_000  # multiply-adds of one step from every start
 
 
@@ -144,7 +148,8 @@ class LatentTree(TreeLearner):
         Starts to try; after every few epochs the better half goes on. By default up to 8,
         as many as are cheap.
     max_epochs
-        Steps of EM over all rows, at most.
+        Steps of EM over all rows, at most: of each stretch between two choices of starts,
+        and of the last.
     batch_size
         Rows of a batch; by default a twentieth of the rows, between 256 and 4,096.
     patience, tolerance
@@ -193,10 +198,24 @@ class LatentTree(TreeLearner):
         self.encoder = encoder
         self.random_state = random_state
 
+    def _trees(self, rows: Rows, rng: np.random.Generator) -> Sequence[Tree]:
+        """Return Chow and Liu's tree; with unknown cells also those of resampled rows.
+
+        Information between columns that are seldom known together is uncertain, and with
+        it the tree: the held-out rows choose.
+        """
+        trees = [self._tree(rows)]
+        if np.any(rows.codes < 0) and rows.codes.size < FEW_CELLS:
+            for _ in range(MORE_TREES):
+                times = rng.poisson(1.0, len(rows.codes))
+                trees.append(self._tree(Rows(rows.codes, rows.weight * times)))
+        return trees
+
     def _states(self, tree: Tree) -> Sequence[Ints]:
         wanted = np.unique(np.asarray(self.states))
-        if wanted.dtype.kind not in "iu" or not len(wanted) or wanted[0] < 1:
-            raise ValueError(f"states are whole numbers of at least 1, not {self.states!r}")
+        good = wanted.dtype.kind in "iu" and len(wanted) and wanted[0] >= 1
+        if not good or wanted[-1] > MOST_STATES:
+            raise ValueError(f"states are numbers from 1 to {MOST_STATES:,}, not {self.states!r}")
         return [np.full(len(tree), k, np.int32) for k in wanted.tolist()]
 
     def _prior(self, layout: Layout) -> Floats:
@@ -213,21 +232,20 @@ class LatentTree(TreeLearner):
         rng: np.random.Generator,
         report: Callable[..., None],
     ) -> Model:
-        if self.batch_size is not None and not self.batch_size >= 1:
-            raise ValueError(f"batch_size is a number of at least 1, not {self.batch_size!r}")
-        prior = self._prior(layout)
+        batch, prior = self.batch_size, self._prior(layout)
         schedule = Schedule(
-            max_epochs=self.max_epochs,
-            batch_size=self.batch_size,
-            patience=self.patience,
-            tolerance=self.tolerance,
+            max_epochs=whole("max_epochs", self.max_epochs, 1),
+            batch_size=None if batch is None else whole("batch_size", batch, 1),
+            patience=whole("patience", self.patience, 1),
+            tolerance=finite("tolerance", self.tolerance),
         )
 
         def note(score: float) -> None:
             report(score, f"with {layout.states[0]} states")
 
-        restarts = self.restarts
-        if restarts is None:
+        if self.restarts is not None:
+            restarts = whole("restarts", self.restarts, 1)
+        else:
             work = 3 * len(table) * int(np.sum(layout.states.astype(np.int64) * layout.above))
             restarts = max(1, min(MOST_RESTARTS, CHEAP // work))
         starts = [self._first(layout, table, rng) for _ in range(restarts)]

@@ -96,6 +96,10 @@ class Column:
         if isinstance(fact, np.ndarray):
             fact = fact.tolist()
         if isinstance(fact, list | set | frozenset | range) or self._is_set(fact):
+            if any(isinstance(one, tuple) for one in fact) and not self._is_set(()):
+                raise DomainError(
+                    f"a list of intervals of column {self.name!r}; ask for one interval at a time"
+                )
             parts = [self.weights(one) for one in fact]
             known = [part for part in parts if part is not None]
             if len(known) < len(parts):
@@ -107,9 +111,9 @@ class Column:
         if isinstance(fact, tuple):
             if len(fact) != 2:
                 raise DomainError(f"an interval of column {self.name!r} has two ends: {fact!r:.60}")
-            if fact[0] is None or fact[1] is None or fact[0] != fact[1]:
+            if self.step or fact[0] is None or fact[1] is None or fact[0] != fact[1]:
                 return self.between(*fact)
-            fact = fact[0]
+            fact = fact[0]  # a point of numbers that are not whole is a value
         if is_missing(fact):
             return None
         weights = np.zeros(self.cardinality)

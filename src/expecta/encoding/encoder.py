@@ -175,6 +175,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def variable(self, name: str) -> int:
         """Return the number of the variable that a column became."""
         check_is_fitted(self, "columns_")
+        name = str(name)
         names = self.feature_names_in_.tolist()
         if name not in names:
             raise DomainError(f"there is no column {name!r:.80}; {suggestion(name, names)}")
@@ -332,7 +333,8 @@ def _fit_column(cells: Cells, options: Options, weight: Floats | None, notes: li
         if np.any(known if weight is None else known & (weight > 0)):
             return fit_categories(cells, weight, options.max_categories, notes)
     elif cells.kind != "unknown":
-        method, cuts = options.method(cells.name, kind), options.cuts(cells.name, kind)
+        zone = cells.zone
+        method, cuts = options.method(cells.name, kind, zone), options.cuts(cells.name, kind, zone)
         found = fit_numbers(cells, kind, weight, method, options.max_bins, cuts, notes)
         if found is not None:
             return found

@@ -13,7 +13,7 @@ from expecta.arrays import Floats, Ints
 from expecta.encoding.bins import Sample, cut
 from expecta.encoding.cells import Cells
 from expecta.encoding.columns import Column, inside
-from expecta.encoding.scalars import DAY, TIMES, number
+from expecta.encoding.scalars import DAY, TIMES, number, on_the_clock
 from expecta.errors import DomainError
 
 __all__ = ["NumberColumn", "fit_numbers"]
@@ -47,6 +47,7 @@ class NumberColumn(Column):
             return f"{value:.0f}" if whole or long else f"{value:.{digits}g}"
         if self.kind == "duration":
             return str(np.timedelta64(int(value), "us").astype(object))
+        value = on_the_clock(value, self.zone)
         text = str(np.datetime64(int(value), "us")).replace("T", " ")  # to the microsecond
         return text[: {4: 10 if self.step else 16, 6: 16, 9: 19}.get(digits, len(text))]
 

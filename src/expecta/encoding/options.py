@@ -81,25 +81,25 @@ class Options:
                         + suggestion(name, names, "the table has")
                     )
 
-    def method(self, name: str, kind: str) -> str | npt.ArrayLike:
+    def method(self, name: str, kind: str, zone: str | None = None) -> str | npt.ArrayLike:
         """Return how to cut a column: the name of a method, or all edges in order."""
         method = self.bins
         if isinstance(method, Mapping):
             method = method.get(name, METHODS[0])
         if isinstance(method, str):
             return method
-        edges = self._numbers(name, method, kind)
+        edges = self._numbers(name, method, kind, zone)
         if len(edges) < 2 or not np.all(np.diff(edges) > 0):
             raise ValueError(f"the edges for column {name!r} must be two or more, and increase")
         return edges
 
-    def cuts(self, name: str, kind: str) -> Floats:
+    def cuts(self, name: str, kind: str, zone: str | None = None) -> Floats:
         """Return the thresholds of a column."""
-        return self._numbers(name, self.thresholds.get(name, ()), kind)
+        return self._numbers(name, self.thresholds.get(name, ()), kind, zone)
 
-    def _numbers(self, name: str, given: Any, kind: str) -> Floats:  # noqa: ANN401
+    def _numbers(self, name: str, given: Any, kind: str, zone: str | None) -> Floats:  # noqa: ANN401
         try:
-            found = np.array([number(one, kind) for one in given], np.float64)
+            found = np.array([number(one, kind, zone) for one in given], np.float64)
         except (TypeError, DomainError) as problem:
             raise ValueError(f"an edge or threshold for column {name!r}: {problem}") from None
         if not np.all(np.isfinite(found)):

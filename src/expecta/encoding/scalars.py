@@ -25,6 +25,7 @@ __all__ = [
     "microseconds",
     "natural_order",
     "number",
+    "on_the_clock",
     "time_zone",
 ]
 
@@ -111,6 +112,17 @@ def microseconds(value: date | timedelta, zone: str | None) -> float:
         aware = value if value.tzinfo is not None else value.replace(tzinfo=time_zone(zone))
         return float((aware - _EPOCH.replace(tzinfo=UTC)) / _MICROSECOND)
     return float((value - _EPOCH) / _MICROSECOND)
+
+
+def on_the_clock(value: float, zone: str | None) -> float:
+    """Return microseconds since 1970 in UTC as those that a clock in a time zone shows."""
+    if zone is None:
+        return value
+    try:
+        there = (_EPOCH.replace(tzinfo=UTC) + value * _MICROSECOND).astimezone(time_zone(zone))
+    except OverflowError:  # beyond the years that have a calendar
+        return value
+    return microseconds(there.replace(tzinfo=None), None)
 
 
 def time_zone(name: str) -> tzinfo:

@@ -12,6 +12,7 @@ from expecta.threads import each
 __all__ = ["mutual_information"]
 
 CHUNK = 1 << 14  # rows of one matrix product: float32 counts them exactly
+MOST_PAIRS = 1 << 22  # combinations of the values of two columns
 MOST_VALUES = 4096  # of all columns together, for the table of all pairs of values
 PRODUCT = 0.03  # cost of a multiply-add in a matrix product, in steps of counting
 
@@ -32,7 +33,8 @@ def mutual_information(
         How often each row counts.  # (rows,)
     pseudo_count
         Rows that are added to every pair, spread evenly over its values: two columns
-        that were never seen together, or seldom, appear unrelated.
+        that were never seen together, or seldom, appear unrelated. So do two whose values
+        have over four million combinations: no table has rows to tell.
 
     Returns
     -------
@@ -118,6 +120,8 @@ def _count_pairs(
         for j in range(i + 1, n):
             y = columns[j]
             a, b = cards[i], cards[j]
+            if (a + 1) * (b + 1) > MOST_PAIRS:
+                continue
             table = np.full((a + 1) * (b + 1), pseudo_count / (a * b))
             for r in range(rows):  # the last row and column take what is unknown
                 u = x[r] if x[r] >= 0 else a

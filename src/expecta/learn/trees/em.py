@@ -24,7 +24,7 @@ HEAT = 8  # steps over all rows until half of the starts are left
 class Schedule:
     """How long to learn, and when to stop."""
 
-    max_epochs: int = 100  # over all rows at once
+    max_epochs: int = 100  # over all rows at once, at least one
     batch_size: int | None = None
     patience: int = 4  # epochs without a better held-out score
     tolerance: float = 1e-4  # relative gain that counts as better
@@ -115,17 +115,20 @@ def climb(
 ) -> Model:
     """Take full steps of EM until the held-out score stops rising; return the best model.
 
-    A step never lowers the likelihood of the rows times the prior.
+    A step never lowers the likelihood of the rows times the prior. A start that has not
+    learned yet is no candidate, however lucky its score.
     """
-    best, theta, waited = model, model.theta, 0
+    best = model if model.history else model._replace(score=-np.inf)
+    theta, waited = model.theta, 0
     history = list(model.history)
-    for _ in range(schedule.max_epochs):
+    for _ in range(max(1, schedule.max_epochs)):
         counts = expected_counts(model.layout, theta, table).counts
         theta = model.layout.normalised(counts + prior)
         score = held_out(model.layout, theta, valid)
         history.append(score)
         report(score)
-        waited = 0 if score > best.score + schedule.tolerance * abs(best.score) else waited + 1
+        least = best.score + schedule.tolerance * abs(best.score) if best.history else -np.inf
+        waited = 0 if score > least else waited + 1
         if score > best.score:
             best = Model(model.layout, theta, score, history)
         if waited >= schedule.patience:

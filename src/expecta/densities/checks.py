@@ -1,0 +1,23 @@
+"""What parameters may be, said in one sentence where they are not."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+__all__ = ["finite", "whole"]
+
+
+def whole(name: str, value: object, least: int) -> int:
+    """Return a parameter that is a whole number."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name} is a whole number of at least {least}, not {value!r:.60}")
+    return int(value)
+
+
+def finite(name: str, value: object) -> float:
+    """Return a parameter that is a finite number of at least zero."""
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not good or not 0.0 <= float(value) < math.inf:  # type: ignore[arg-type]
+        raise ValueError(f"{name} is a finite number of at least 0, not {value!r:.60}")
+    return float(value)  # type: ignore[arg-type]
