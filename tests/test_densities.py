@@ -409,8 +409,8 @@ def test_what_cannot_be_learned_from(name):
 @pytest.mark.parametrize(
     ("learner", "says"),
     [
-        (LatentTree(states=0), "at least 1"),
-        (LatentTree(states=[]), "at least 1"),
+        (LatentTree(states=0), "from 1 to"),
+        (LatentTree(states=[]), "from 1 to"),
         (NaiveBayes("clas"), "no column 'clas'"),
         (PSDD(start="middle"), "'middle'"),
         (PSDD(start="independent", vtree="sideways"), "'sideways'"),

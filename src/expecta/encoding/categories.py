@@ -85,9 +85,9 @@ class CategoryColumn(Column):
         if found is None and isinstance(value, str) and value in self.labels:
             found = self.labels.index(value)
         if found is None:
-            rest = f"; it may be one of {self.labels[-1]!r}" if self.other else ""
+            rest = f" of its own; it may be one of {self.labels[-1]!r}" if self.other else ""
             raise DomainError(
-                f"column {self.name!r} has no value {value!r} of its own{rest}; "
+                f"column {self.name!r} has no value {value!r}{rest}; "
                 + suggestion(value, self.labels, "it takes")
             )
         return found
