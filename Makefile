@@ -19,6 +19,7 @@ test: setup lint
 
 bench: setup
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/densities.py speed chunks
 	$(BIN)/python -m pytest -m slow
 
 lint: setup

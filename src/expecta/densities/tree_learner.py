@@ -52,10 +52,6 @@ class TreeLearner(Learner):
         information = mutual_information(rows.codes, self.encoder_.cardinalities_, rows.weight)
         return Tree.greatest(information)
 
-    def _trees(self, rows: Rows, rng: np.random.Generator) -> Sequence[Tree]:
-        """Return the trees to try."""
-        return [self._tree(rows)]
-
     def _states(self, tree: Tree) -> Sequence[Ints]:
         """Return the numbers of states to try; here they are the values."""
         return [self.encoder_.cardinalities_[tree.variable]]
@@ -100,20 +96,16 @@ class TreeLearner(Learner):
         rng: np.random.Generator,
         report: Callable[..., None],
     ) -> tuple[str, float]:
-        def attempt(tree: Tree, states: Ints) -> Model:
-            table, held = self._table(tree, rows), self._table(tree, valid)
-            return self._model(self._layout(tree, states), table, held, rng, report)
-
-        trees = self._trees(rows, rng)
-        first, *more = self._states(trees[0])
-        best = max((attempt(tree, first) for tree in trees), key=lambda model: model.score)
-        for states in more:
-            model = attempt(best.layout.tree, states)
-            if model.score <= best.score:
+        tree = self._tree(rows)
+        table, held = self._table(tree, rows), self._table(tree, valid)
+        best: Model | None = None
+        for states in self._states(tree):
+            model = self._model(self._layout(tree, states), table, held, rng, report)
+            if best is not None and model.score <= best.score:
                 break
             best = model
+        assert best is not None
         self._take(best.layout, best.theta)
-        table = self._table(self.tree_, rows)
         self._counts = expected_counts(best.layout, self._current(table), table)
         self._waiting, self._updates = nothing(best.layout), 1
         return self._words(best), best.score

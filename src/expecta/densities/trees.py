@@ -23,8 +23,6 @@ __all__ = ["ChowLiu", "Independent", "LatentTree", "NaiveBayes"]
 
 MOST_STATES = 2048
 MOST_RESTARTS = 8
-MORE_TREES = 7  # to try where cells are unknown ...
-FEW_CELLS = 10_000_000  # ... and the table is small
 CHEAP = 50_000_000_000  # multiply-adds of one step from every start
 
 
@@ -197,19 +195,6 @@ class LatentTree(TreeLearner):
         self.tolerance = tolerance
         self.encoder = encoder
         self.random_state = random_state
-
-    def _trees(self, rows: Rows, rng: np.random.Generator) -> Sequence[Tree]:
-        """Return Chow and Liu's tree; with unknown cells also those of resampled rows.
-
-        Information between columns that are seldom known together is uncertain, and with
-        it the tree: the held-out rows choose.
-        """
-        trees = [self._tree(rows)]
-        if np.any(rows.codes < 0) and rows.codes.size < FEW_CELLS:
-            for _ in range(MORE_TREES):
-                times = rng.poisson(1.0, len(rows.codes))
-                trees.append(self._tree(Rows(rows.codes, rows.weight * times)))
-        return trees
 
     def _states(self, tree: Tree) -> Sequence[Ints]:
         wanted = np.unique(np.asarray(self.states))
