@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator, clone
 
 from expecta.arrays import Floats
 from expecta.densities.density import Density
-from expecta.densities.rows import Rows, weights_for
+from expecta.densities.rows import Rows
 from expecta.encoding import Encoder
 from expecta.encoding.tables import read_table
+from expecta.encoding.weights import weights_for
 from expecta.errors import DomainError
 from expecta.settings import Progress
 

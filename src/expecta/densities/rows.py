@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from expecta.arrays import Floats, Ints
-from expecta.errors import DomainError
 from expecta.learn.rows import merge_rows
 
-__all__ = ["Rows", "weights_for"]
+__all__ = ["Rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +32,3 @@ class Rows:
             np.bincount(column + 1, self.weight, card + 1)[1:].astype(np.float64)
             for column, card in zip(self.codes.T, cardinalities.tolist(), strict=True)
         ]
-
-
-def weights_for(given: npt.ArrayLike | None, rows: int) -> Floats:
-    """Read sample weights; none is one each."""
-    if given is None:
-        return np.ones(rows)
-    weight = np.asarray(given, np.float64)
-    if weight.shape != (rows,) or not np.all(np.isfinite(weight) & (weight >= 0)):
-        raise DomainError(f"sample_weight must be {rows} finite numbers of at least 0")
-    return weight

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from expecta.arrays import Floats, Ints
 from expecta.densities.checks import finite
 from expecta.densities.learner import Learned, Learner
-from expecta.densities.rows import Rows, weights_for
+from expecta.densities.rows import Rows
 from expecta.encoding import Encoder
+from expecta.encoding.weights import weights_for
 from expecta.errors import DomainError
 from expecta.learn.information import mutual_information
 from expecta.learn.trees.circuit import tree_circuit

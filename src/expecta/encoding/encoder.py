@@ -18,6 +18,7 @@ from expecta.encoding.numbers import fit_numbers
 from expecta.encoding.options import Options
 from expecta.encoding.state import read_state, write_state
 from expecta.encoding.tables import Table, check_size, read_table
+from expecta.encoding.weights import weights_for
 from expecta.encoding.write import write_table
 from expecta.errors import DomainError
 from expecta.evidence import Evidence
@@ -115,7 +116,9 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = read_table(X)
         check_size(table)
         options.check_names(table.names)
-        weight = _weights(sample_weight, table.n_rows)
+        weight = None if sample_weight is None else weights_for(sample_weight, table.n_rows)
+        if weight is not None and not np.any(weight > 0):
+            raise DomainError("the weight of every row is zero, so there is nothing to learn from")
         notes: list[str] = []
         codes = _fit_codes(table, options, weight) if table.source == "codes" else {}
         columns = [
@@ -287,17 +290,6 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     f"None in every row"
                 )
         return [place[name] for name in self.feature_names_in_]
-
-
-def _weights(given: npt.ArrayLike | None, rows: int) -> Floats | None:
-    if given is None:
-        return None
-    weight = np.asarray(given, np.float64)
-    if weight.shape != (rows,) or not np.all(np.isfinite(weight) & (weight >= 0)):
-        raise DomainError(f"sample_weight must be {rows} finite numbers of at least 0")
-    if not np.any(weight > 0):
-        raise DomainError("the weight of every row is zero, so there is nothing to learn from")
-    return weight
 
 
 def _fit_codes(table: Table, options: Options, weight: Floats | None) -> dict[str, Column]:
