@@ -166,8 +166,10 @@ class _Reader:
             whole = isinstance(value, list) and all(type(k) is int for k in value)
             if name == "encoder":
                 good = isinstance(value, bool)
+            elif name == "random_state":
+                good = value is None or type(value) is int
             elif isinstance(plain[name], int | float):
-                good = number or (name == "random_state" and value is None)
+                good = number
             elif name == "states":
                 good = type(value) is int or whole
             elif isinstance(plain[name], str):
