@@ -15,7 +15,6 @@ from expecta.arrays import Floats
 from expecta.densities.density import Density
 from expecta.densities.rows import Rows
 from expecta.encoding import Encoder
-from expecta.encoding.tables import read_table
 from expecta.encoding.weights import weights_for
 from expecta.errors import DomainError
 from expecta.settings import Progress
@@ -74,8 +73,9 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
         for name in ("circuit_", "learned_"):  # a failure leaves nothing half learned
             self.__dict__.pop(name, None)
         rng = np.random.default_rng(self.random_state)
-        weight = self._start(X, sample_weight)
-        rows = Rows(self.encoder_.transform(X), weight)
+        self._learn_encoding(X, sample_weight)
+        rows = self._encoded(X, sample_weight)
+        weight = rows.weight
         held_out = everything = rows
         if valid is not None:
             codes = self.encoder_.transform(valid)
@@ -108,13 +108,17 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
         )
         return self
 
-    def _start(self, X: Any, sample_weight: npt.ArrayLike | None) -> Floats:  # noqa: ANN401
-        """Learn the encoding; returns the weights of the rows."""
+    def _learn_encoding(self, X: Any, sample_weight: npt.ArrayLike | None) -> None:  # noqa: ANN401
+        """Learn what the columns are."""
         encoder = Encoder() if self.encoder is None else clone(self.encoder)
         self.encoder_ = encoder.fit(X, sample_weight=sample_weight)
         self.n_features_in_ = encoder.n_features_in_
         self.feature_names_in_ = encoder.feature_names_in_
-        return weights_for(sample_weight, read_table(X).n_rows)
+
+    def _encoded(self, X: Any, sample_weight: npt.ArrayLike | None) -> Rows:  # noqa: ANN401
+        """Read a table by the encoding that was learned."""
+        codes = self.encoder_.transform(X)
+        return Rows(codes, weights_for(sample_weight, len(codes)))
 
     def _learn(
         self,

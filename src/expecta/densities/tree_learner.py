@@ -13,7 +13,6 @@ from expecta.densities.checks import finite
 from expecta.densities.learner import Learned, Learner
 from expecta.densities.rows import Rows
 from expecta.encoding import Encoder
-from expecta.encoding.weights import weights_for
 from expecta.errors import DomainError
 from expecta.learn.information import mutual_information
 from expecta.learn.trees.circuit import tree_circuit
@@ -139,12 +138,13 @@ class TreeLearner(Learner):
             raise ValueError(f"a step is between 0 and 1, not {step}")
         begun = hasattr(self, "circuit_")
         if not begun:
-            self._begin(X, sample_weight)
-        codes = self.encoder_.transform(X)
-        rows = Rows(codes, weights_for(sample_weight, len(codes))).merged()
+            self._learn_encoding(X, sample_weight)
+        rows = self._encoded(X, sample_weight).merged()
         if not len(rows.codes):
             return self
-        if begun:
+        if not begun:
+            self._begin(rows)
+        else:
             fresh = rows.value_counts(self.encoder_.cardinalities_)
             self.value_counts_ = [a + b for a, b in zip(self.value_counts_, fresh, strict=True)]
         table = self._table(self.tree_, rows)
@@ -184,11 +184,9 @@ class TreeLearner(Learner):
             return self._theta
         return self._first(self._layout_, table, np.random.default_rng(0))
 
-    def _begin(self, X: Any, sample_weight: npt.ArrayLike | None) -> None:  # noqa: ANN401
+    def _begin(self, rows: Rows) -> None:
         """Set up from a first chunk of rows, learning nothing from it yet but the start."""
         rng = np.random.default_rng(self.random_state)
-        weight = self._start(X, sample_weight)
-        rows = Rows(self.encoder_.transform(X), weight).merged()
         self.value_counts_ = rows.value_counts(self.encoder_.cardinalities_)
         tree = self._tree(rows)
         layout = self._layout(tree, self._states(tree)[-1])
