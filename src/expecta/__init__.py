@@ -40,6 +40,13 @@ if TYPE_CHECKING:
         NaiveBayes,
     )
     from expecta.encoding import BooleanEncoder, Encoder
+    from expecta.estimators import (
+        CircuitClassifier,
+        CircuitRegressor,
+        ConditionalMeanImputer,
+        ConditionalSampler,
+        MPEImputer,
+    )
     from expecta.learn.vtrees import learn_vtree
     from expecta.queries.density import MostProbable
     from expecta.queries.distribution import Distribution
@@ -51,6 +58,10 @@ __all__ = [
     "PSDD",
     "BooleanEncoder",
     "ChowLiu",
+    "CircuitClassifier",
+    "CircuitRegressor",
+    "ConditionalMeanImputer",
+    "ConditionalSampler",
     "Density",
     "Distribution",
     "DomainError",
@@ -64,6 +75,7 @@ __all__ = [
     "Independent",
     "LatentTree",
     "Link",
+    "MPEImputer",
     "Marginal",
     "MostProbable",
     "NaiveBayes",
@@ -89,6 +101,10 @@ __all__ = [
 _LATER = {  # these need numba or scikit-learn, which take a moment to import
     "BooleanEncoder": "expecta.encoding",
     "ChowLiu": "expecta.densities",
+    "CircuitClassifier": "expecta.estimators",
+    "CircuitRegressor": "expecta.estimators",
+    "ConditionalMeanImputer": "expecta.estimators",
+    "ConditionalSampler": "expecta.estimators",
     "Density": "expecta.densities",
     "Distribution": "expecta.queries.distribution",
     "Encoder": "expecta.encoding",
@@ -96,6 +112,7 @@ _LATER = {  # these need numba or scikit-learn, which take a moment to import
     "Independent": "expecta.densities",
     "LatentTree": "expecta.densities",
     "Link": "expecta.queries.links",
+    "MPEImputer": "expecta.estimators",
     "Marginal": "expecta.densities",
     "MostProbable": "expecta.queries.density",
     "NaiveBayes": "expecta.densities",

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
 from expecta.arrays import Floats
@@ -126,6 +127,58 @@ class Density:
         their bin.
         """
         return self._encoder.inverse_transform(self.circuit.mpe(self._evidence(X)).x)
+
+    def refined(
+        self,
+        X: Any = None,  # noqa: ANN401
+        *,
+        max_bins: int = 256,
+        thresholds: Mapping[str, Any] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Density:
+        """Return the density over finer bins of numbers and times.
+
+        Every old edge stays. The probability of an old bin is what it was, exactly, and so
+        is all that the old bins tell of other columns. Which of its new bins a number lies
+        in is taken to be independent of all else, with the shares that the numbers of X
+        have; the new bins of an old one that hold no number have half a row's together, so
+        that none is impossible. Categories, Booleans and the integers of arrays stay.
+
+        Parameters
+        ----------
+        X
+            The table learned from: its numbers say where to cut. Without it only
+            thresholds cut, and the numbers of an old bin are taken to be spread evenly
+            between the least and the largest, as those of :meth:`Encoder.where` are.
+        max_bins
+            At most so many bins per column, not counting those that only thresholds add;
+            a column that has as many or more is not cut but by thresholds. Bins hold about
+            the same weight, and up to so many distinct numbers are all kept apart, where
+            no old bin is empty.
+        thresholds
+            A mapping from columns to numbers t such that ``x <= t`` and ``x > t`` shall
+            never share a bin, to the last bit: the edge is the next float after t.
+        sample_weight
+            How much each row of X counts.  # (rows,)
+
+        Returns
+        -------
+        Density
+            Means are those of the old bins, as far as bins and shares allow. The same
+            input gives the same bins. Cost: sorting the columns, and the edges of the new
+            circuit: as many times more at the leaves as there are new bins.
+
+        >>> from expecta import ChowLiu, Encoder
+        >>> table = {"age": [20, 30, 40, 50, 60, 70], "smoker": ["no", "no", "yes"] * 2}
+        >>> density = ChowLiu(encoder=Encoder(max_bins=2)).fit(table)
+        >>> density.marginal("age").labels
+        ('20 to 40', '50 to 70')
+        >>> density.refined(table, max_bins=4, thresholds={"age": [30]}).marginal("age").labels
+        ('20 to 30', '40', '50', '60 to 70')
+        """
+        from expecta.densities.refine import refined
+
+        return refined(self, X, max_bins, thresholds, sample_weight)
 
     # -- files ------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
         weight = rows.weight
         held_out = everything = rows
         if valid is not None:
-            codes = self.encoder_.transform(valid)
+            codes = self.encoder_.codes(valid)
             if not len(codes):
                 raise DomainError("valid has no rows; leave it out to hold out a tenth of X")
             held_out = Rows(codes, np.ones(len(codes)))
@@ -117,7 +117,7 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
 
     def _encoded(self, X: Any, sample_weight: npt.ArrayLike | None) -> Rows:  # noqa: ANN401
         """Read a table by the encoding that was learned."""
-        codes = self.encoder_.transform(X)
+        codes = self.encoder_.codes(X)
         return Rows(codes, weights_for(sample_weight, len(codes)))
 
     def _learn(

@@ -134,6 +134,10 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Columns of frames and dicts are found by name, those of arrays by place. Further
         columns are ignored; for a column that is not known at all pass a column of None.
         """
+        return self.codes(X)
+
+    def codes(self, X: Any) -> Ints:  # noqa: ANN401
+        """Return what :meth:`transform` does, whatever scikit-learn's ``set_output`` says."""
         check_is_fitted(self, "columns_")
         table = read_table(X)
         places = self._places(table)
@@ -149,7 +153,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def evidence(self, X: Any) -> Evidence:  # noqa: ANN401
         """Return what a table says of each variable, row by row."""
-        return Evidence.rows(self.transform(X), self.cardinalities_)
+        return Evidence.rows(self.codes(X), self.cardinalities_)
 
     def where(self, facts: Mapping[str, Any] | None = None, /, **more: Any) -> Evidence:  # noqa: ANN401
         """Return one row of evidence from facts about columns, by name.

@@ -1,0 +1,266 @@
+"""What the two estimators share: from a table to a density, a circuit, and their pair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from expecta.arrays import Bools, Floats, Ints
+from expecta.circuits.probabilistic import ProbabilisticCircuit
+from expecta.circuits.regression import RegressionCircuit
+from expecta.densities import PSDD, Density, LatentTree
+from expecta.densities.checks import whole
+from expecta.encoding import Encoder
+from expecta.encoding.columns import Column
+from expecta.encoding.tables import Table, check_size
+from expecta.errors import DomainError
+from expecta.estimators.inputs import read
+from expecta.learn.regression import Curve, Grown, grow
+from expecta.pair import Pair
+from expecta.settings import Progress
+from expecta.vtree import Vtree
+
+__all__ = ["CircuitEstimator", "Seeds", "Training"]
+
+FEW = 20  # rows below which none are held out, and the circuit is additive
+MANY = 5000  # rows from which one fold is held out, not each of five in turn
+FOLDS = 5
+UNTESTED = 3.0  # penalty where there are too few rows to choose one
+
+
+class Seeds(NamedTuple):
+    """A seed for each thing that is drawn."""
+
+    density: int
+    folds: int
+    completions: int
+    calibration: int
+
+    @classmethod
+    def of(cls, random_state: Any) -> Seeds:  # noqa: ANN401
+        """Derive them from scikit-learn's kind of seed."""
+        if isinstance(random_state, np.random.RandomState | np.random.Generator):
+            draw = getattr(random_state, "integers", getattr(random_state, "randint", None))
+            random_state = int(draw(2**31 - 1))  # type: ignore[misc]
+        rng = np.random.default_rng(random_state)
+        return cls(*(int(seed) for seed in rng.integers(2**31 - 1, size=len(cls._fields))))
+
+
+class Training(NamedTuple):
+    """Complete rows to learn a circuit from."""
+
+    codes: Ints  # (rows, variables)
+    origin: Ints  # (rows,) row of the table; one with holes is completed several times
+    weight: Floats  # (rows,)
+    fold: Ints | None  # (rows,)
+
+
+class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
+    """A density of the inputs and a circuit for the target, over one vtree."""
+
+    density_: Density  # as it learned
+    refined_: Density  # the same with finer bins, which the circuit takes
+    pair_: Pair
+
+    def __init__(
+        self,
+        *,
+        density: Density | None = None,
+        vtree: Vtree | str | None = None,
+        encoder: Encoder | None = None,
+        max_bins: int = 256,
+        max_splits: int = 32,
+        penalties: Sequence[float] = (1.0, 3.0, 10.0),
+        completions: int = 5,
+        random_state: Any = None,  # noqa: ANN401
+    ) -> None:
+        self.density = density
+        self.vtree = vtree
+        self.encoder = encoder
+        self.max_bins = max_bins
+        self.max_splits = max_splits
+        self.penalties = penalties
+        self.completions = completions
+        self.random_state = random_state
+
+    # -- learning ---------------------------------------------------------------------
+
+    def _training_table(self, X: Any, n_targets: int) -> Table:  # noqa: ANN401
+        """Read the table to learn from, and check the parameters."""
+        for name, least in (("max_bins", 2), ("max_splits", 0), ("completions", 1)):
+            whole(name, getattr(self, name), least)
+        given = self.density
+        if given is not None and not isinstance(given, Density):
+            raise TypeError(f"density is a Density, learned or not, or None; not {given!r:.80}")
+        learned = given is not None and hasattr(given, "circuit_")
+        table = read(X, coded=given.encoder_.source_ == "codes" if given and learned else None)
+        check_size(table)
+        if table.n_rows != n_targets:
+            raise DomainError(f"X has {table.n_rows} rows and y has {n_targets}; they must agree")
+        return table
+
+    def _learn_density(self, table: Table, weight: Floats, seeds: Seeds) -> None:
+        """Set ``density_``, the same with finer bins, and the columns' names."""
+        given = self.density
+        learned = given if given is not None and hasattr(given, "circuit_") else None
+        if learned is not None and (self.vtree is not None or self.encoder is not None):
+            raise DomainError(
+                "the density has learned, its vtree and encoder with it; "
+                "leave vtree and encoder out, or give a density that is yet to learn"
+            )
+        if learned is not None:
+            self.density_ = learned
+        else:
+            self.density_ = self._unfitted(seeds).fit(table, sample_weight=weight)
+        self.n_features_in_ = len(self.density_.columns)
+        self.__dict__.pop("feature_names_in_", None)
+        if table.named:
+            self.feature_names_in_ = np.array(self.density_.columns, object)
+        self.refined_ = self.density_.refined(table, max_bins=self.max_bins, sample_weight=weight)
+
+    def _unfitted(self, seeds: Seeds) -> Any:  # noqa: ANN401
+        """Return the density to learn, with what was asked of it."""
+        asked: dict[str, Any] = {}
+        if self.vtree is not None:
+            asked["vtree"] = self.vtree
+        if self.encoder is not None:
+            asked["encoder"] = self.encoder
+        density = self.density
+        if density is None:
+            density = LatentTree() if self.vtree is None else PSDD()
+            asked["random_state"] = seeds.density
+        density = clone(density)
+        takes = density.get_params(deep=False)
+        if "vtree" in asked and "vtree" not in takes:
+            raise DomainError(
+                f"a {type(density).__name__} makes its own vtree; for one of yours use PSDD"
+            )
+        return density.set_params(**asked)
+
+    def _training(self, table: Table, weight: Floats, strata: Ints, seeds: Seeds) -> Training:
+        """Complete the rows that have holes, several times, and choose those to hold out."""
+        codes = self.encoder_.codes(table)
+        rows = np.flatnonzero(weight > 0)
+        holes = np.any(codes[rows] < 0, axis=1)
+        times = np.where(holes, self.completions, 1)
+        origin = np.repeat(rows, times)
+        full = codes[origin]
+        if np.any(holes):
+            full[np.repeat(holes, times)] = _completed(
+                self.refined_.circuit, codes[rows[holes]], self.completions, seeds.completions
+            )
+        fold = None
+        if len(rows) >= FEW:
+            rng = np.random.default_rng(seeds.folds)
+            order = np.lexsort((rng.random(len(rows)), strata[rows]))
+            place = np.empty(len(rows), np.int64)
+            place[order] = np.arange(len(rows)) % FOLDS
+            if len(rows) >= MANY:
+                place[place > 0] = -1
+            fold = np.repeat(place, times)
+        return Training(full, origin, weight[origin] / np.repeat(times, times), fold)
+
+    def _grow(self, training: Training, y: Floats, loss: str, *, keep_folds: bool) -> Grown:
+        """Learn the circuit."""
+        penalties = [float(p) for p in np.atleast_1d(np.asarray(self.penalties, np.float64))]
+        if not penalties or not all(0 < p < np.inf for p in penalties):
+            raise ValueError(f"penalties are finite numbers above 0, not {self.penalties!r:.60}")
+        curves = [_curve(column) for column in self.encoder_.columns_]
+        tested = training.fold is not None
+        with Progress(type(self).__name__, None) as progress, threadpool_limits(1):
+            grown = grow(
+                training.codes,
+                y[training.origin],
+                vtree=self.refined_.circuit.vtree,
+                curves=curves,
+                loss=loss,
+                weight=training.weight,
+                fold=training.fold,
+                penalties=penalties if tested else [UNTESTED],
+                max_splits=self.max_splits if tested else 0,
+                keep_folds=keep_folds and tested,
+                report=lambda what: progress.advance(label=f"{type(self).__name__} {what}"),
+            )
+        self.penalty_, self.n_splits_ = grown.penalty, grown.n_splits
+        self.validation_ = grown.tried
+        return grown
+
+    # -- asking -----------------------------------------------------------------------
+
+    @property
+    def encoder_(self) -> Encoder:
+        """What the circuit's variables are to the user."""
+        return self.refined_.encoder_
+
+    @property
+    def circuit_(self) -> RegressionCircuit:
+        """The function g of the complete inputs."""
+        return self.pair_.g
+
+    def score_samples(self, X: Any) -> Floats:  # noqa: ANN401
+        """Log-probability, in nats, of what is known of each row. Exact under the density.
+
+        How like the training rows is a row? Compare with ``score_samples`` of those.
+        """
+        return self.density_.log_prob(self._table(X))
+
+    def _table(self, X: Any) -> Table:  # noqa: ANN401
+        check_is_fitted(self, "pair_")
+        return read(X, coded=self.encoder_.source_ == "codes")
+
+    def _codes(self, X: Any) -> tuple[Ints, Bools]:  # noqa: ANN401
+        """Return the values of the rows' cells, and which rows are complete."""
+        table = self._table(X)
+        if not table.named and len(table.names) != self.n_features_in_:
+            raise DomainError(
+                f"X has {len(table.names)} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        codes = self.encoder_.codes(table)
+        return codes, np.all(codes >= 0, axis=1)
+
+    # -- files ------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the estimator into one file. Atomic."""
+        from expecta.estimators.files import save
+
+        check_is_fitted(self, "pair_")
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read an estimator. Runs no code; a damaged file gives a FormatError."""
+        from expecta.estimators.files import load
+
+        found = load(path)
+        if not isinstance(found, cls):
+            raise DomainError(f"{path} holds a {type(found).__name__}, not a {cls.__name__}")
+        return found
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
+
+
+def _curve(column: Column) -> Curve:
+    """Return what the tables of a column may be: a curve if its values are in order."""
+    ordered = column.kind in ("integer", "number", "date", "datetime", "duration")
+    return Curve.of(column.counts, column.means if ordered else None)
+
+
+def _completed(p: ProbabilisticCircuit, codes: Ints, n: int, seed: int) -> Ints:
+    """Draw completions of rows, n of each; those of probability zero as if nothing were known."""
+    rng = np.random.default_rng(seed)
+    possible = np.isfinite(p.log_prob(codes))
+    evidence = np.where(possible[:, None], codes, -1).astype(np.int32)
+    drawn = p.sample(n, given=evidence, seed=rng).reshape(-1, codes.shape[1])
+    known = np.repeat(codes, n, axis=0)
+    return np.where(known >= 0, known, drawn).astype(np.int32)

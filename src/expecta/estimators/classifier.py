@@ -1,0 +1,214 @@
+"""Classification with unknown inputs: expected class probabilities."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from expecta.arrays import Floats
+from expecta.circuits.constructions import linear
+from expecta.errors import DomainError
+from expecta.estimators.base import CircuitEstimator, Seeds
+from expecta.estimators.inputs import row_weights
+from expecta.pair import Pair
+from expecta.queries.distribution import Distribution
+
+__all__ = ["CircuitClassifier"]
+
+
+class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc]
+    """Classification that predicts with unknown inputs: the expectation of its probabilities.
+
+    ``fit`` learns a joint distribution of the inputs and a logistic circuit with an output
+    per class (one for two classes); ``predict_proba`` averages σ(g) over everything the
+    unknown inputs of a row could be, given its known ones, within ``tol``. Several classes
+    are one against the rest, their probabilities divided by their sum. Assumed: given what
+    is seen, *that* a value is missing carries no information.
+
+    Parameters
+    ----------
+    density, vtree, encoder, max_bins, max_splits, penalties, completions, random_state
+        As for `CircuitRegressor`.
+    tol
+        Largest error of an expected probability, before those of several classes are divided
+        by their sum.
+
+    Attributes
+    ----------
+    classes_
+        The classes, in the order of ``predict_proba``.
+    probability_error_
+        Bound on the error of the expectations of σ(g) that ``predict_proba`` is made of, and
+        for two classes of its result; ``predict_proba(X, return_error=True)`` bounds each.
+    pair_, circuit_, density_, refined_, penalty_, n_splits_, validation_
+        As for `CircuitRegressor`.
+    n_features_in_, feature_names_in_
+        The columns; names only where there were names.
+
+    Examples
+    --------
+    >>> from expecta import ChowLiu
+    >>> table = {"sky": ["sun", "rain"] * 30, "wind": [3, 5, 8, 4, 6] * 12}
+    >>> swim = ["yes" if sky == "sun" else "no" for sky in table["sky"]]
+    >>> model = CircuitClassifier(density=ChowLiu(), random_state=0).fit(table, swim)
+    >>> model.predict({"sky": ["sun", "rain"], "wind": [4, None]}).tolist()
+    ['yes', 'no']
+    >>> model.predict_proba({"sky": [None], "wind": [4]}).round(2).tolist()
+    [[0.5, 0.5]]
+    """
+
+    def __init__(
+        self,
+        *,
+        density: Any = None,  # noqa: ANN401
+        vtree: Any = None,  # noqa: ANN401
+        encoder: Any = None,  # noqa: ANN401
+        max_bins: int = 256,
+        max_splits: int = 32,
+        penalties: Any = (1.0, 3.0, 10.0),  # noqa: ANN401
+        completions: int = 5,
+        tol: float = 1e-9,
+        random_state: Any = None,  # noqa: ANN401
+    ) -> None:
+        super().__init__(
+            density=density,
+            vtree=vtree,
+            encoder=encoder,
+            max_bins=max_bins,
+            max_splits=max_splits,
+            penalties=penalties,
+            completions=completions,
+            random_state=random_state,
+        )
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
+        """Learn from a table with or without holes, and a class for each of its rows."""
+        if not 0 < self.tol < 1:
+            raise ValueError(f"tol lies between 0 and 1, not {self.tol!r:.60}")
+        labels = _labels(y)
+        table = self._training_table(X, len(labels))
+        weight = row_weights(sample_weight, len(labels))
+        seeds = Seeds.of(self.random_state)
+        self.classes_, number = np.unique(labels, return_inverse=True)
+        self._learn_density(table, weight, seeds)
+        k = len(self.classes_)
+        self.probability_error_ = float(self.tol) if k > 1 else 0.0
+        if k == 1:  # nothing to tell apart
+            tables = [np.zeros(c) for c in self.encoder_.cardinalities_.tolist()]
+            g = linear(self.refined_.circuit.vtree, tables, link="logistic")
+            self.pair_ = Pair(self.refined_.circuit, g)
+            return self
+        training = self._training(table, weight, number, seeds)
+        targets = np.eye(k)[number][:, 1:] if k == 2 else np.eye(k)[number]
+        grown = self._grow(training, targets, "logistic", keep_folds=False)
+        self.pair_ = Pair(self.refined_.circuit, grown.circuit)
+        return self
+
+    # -- asking -----------------------------------------------------------------------
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: ANN401
+        """Predict the class of greatest expected probability."""
+        found: npt.NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        return found
+
+    def predict_proba(
+        self,
+        X: Any,  # noqa: ANN401
+        *,
+        method: str = "spectral",
+        order: int = 1,
+        return_error: bool = False,
+    ) -> Any:  # noqa: ANN401
+        """Predict the probability of each class, its expectation over what is unknown.
+
+        Parameters
+        ----------
+        X
+            A table like that of ``fit``, with or without holes.
+        method
+            "spectral": within ``tol``. "taylor": the paper's approximation of that order,
+            which is cheaper; of order 1 it is σ at the expected log-odds.
+        order
+            Of Taylor's formula.
+        return_error
+            Whether to return a bound on the absolute error of each probability too, NaN
+            where none is known.
+
+        Returns
+        -------
+        array of shape (rows, classes), or two of them
+        """
+        codes, complete = self._codes(X)
+        k = len(self.classes_)
+        if k == 1:
+            ones = np.ones((len(codes), 1))
+            return (ones, np.zeros_like(ones)) if return_error else ones
+        value = np.empty((len(codes), 1 if k == 2 else k))
+        error = np.zeros_like(value)
+        if np.any(complete):
+            value[complete] = expit(self.circuit_(codes[complete])).reshape(-1, value.shape[1])
+        if not np.all(complete):
+            answer = self.pair_.expected(
+                codes[~complete], "logistic", method=method, tol=self.tol, order=order
+            )
+            value[~complete] = answer.value.reshape(-1, value.shape[1])
+            error[~complete] = answer.error.reshape(-1, value.shape[1])
+        found, bound = _normalised(np.clip(value, 0.0, 1.0), error)
+        return (found, bound) if return_error else found
+
+    def predict_log_proba(self, X: Any) -> Floats:  # noqa: ANN401
+        """Logarithm of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            found: Floats = np.log(self.predict_proba(X))
+        return found
+
+    def predict_moments(self, X: Any, order: int = 2, *, central: bool = False) -> Floats:  # noqa: ANN401
+        """Moments 0 .. order of the log-odds g over what is unknown. Exact.
+
+        Returns
+        -------
+        array of shape (rows, order + 1), or (rows, classes, order + 1) for several classes
+        """
+        return self.pair_.moments(self._codes(X)[0], order, central=central)
+
+    def predict_distribution(self, X: Any) -> Distribution:  # noqa: ANN401
+        """Distribution of the log-odds g over what is unknown, an output per class or one."""
+        return self.pair_.distribution(self._codes(X)[0])
+
+
+def _labels(y: Any) -> npt.NDArray[Any]:  # noqa: ANN401
+    """Read the classes."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    labels = np.asarray(column_or_1d(y, warn=True))
+    if labels.dtype.kind in "fc" and not np.all(np.isfinite(labels)):
+        raise DomainError(
+            "y has unknown or infinite values (NaN or inf); "
+            "leave out the rows whose class is unknown"
+        )
+    if labels.dtype == object and any(one is None or one != one for one in labels):
+        raise DomainError("y has unknown values; leave out the rows whose class is unknown")
+    check_classification_targets(labels)
+    return labels
+
+
+def _normalised(value: Floats, error: Floats) -> tuple[Floats, Floats]:
+    """Turn one output per class, or one for the second of two, into shares."""
+    if value.shape[1] == 1:
+        return np.concatenate([1.0 - value, value], axis=1), np.repeat(error, 2, axis=1)
+    total = value.sum(axis=1, keepdims=True)
+    even = np.full_like(value, 1.0 / value.shape[1])
+    found = np.divide(value, total, out=even, where=total > 0)
+    # (v + e) / (t + s) - v / t with |s| <= Σ e
+    slack = error.sum(axis=1, keepdims=True)
+    bound = np.divide(
+        error + found * slack, total - slack, out=np.ones_like(value), where=total > slack
+    )
+    return found, np.minimum(bound, 1.0)

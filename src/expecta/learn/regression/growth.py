@@ -1,0 +1,250 @@
+"""A circuit that grows: split where most is promised, then fit all parameters anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from expecta.arrays import Floats, Ints
+from expecta.circuits import build
+from expecta.circuits.regression import RegressionCircuit
+from expecta.learn.regression.boxes import Boxes, Shrinkage, allowed_rows
+from expecta.learn.regression.curves import Curve
+from expecta.learn.regression.features import Features, Sparse
+from expecta.learn.regression.gates import Element, Inner, Leaf, every_element, first_circuit, split
+from expecta.learn.regression.losses import Loss
+from expecta.learn.regression.newton import Problem, minimise
+from expecta.learn.regression.splits import Proposal, Scout
+from expecta.vtree import Vtree
+
+__all__ = ["Growth", "Options", "Table"]
+
+SHARED, OWN = Shrinkage(0.1, 1.0), Shrinkage(3.0, 10.0)
+FREE = 1e-6  # pull on the overall constant: none to speak of
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to grow."""
+
+    scope: int = 64  # splits are sought at vtree nodes with at most so many variables below
+    min_rows: int = 20  # on either side of a split
+    price: float = 1.0  # drop that a split must promise, in units of what noise promises
+    choosy: float = 1.5  # the same for one table of it to be copied, not shared
+    batch: int = 64  # splits per round, at most
+    within: float = 0.7  # share of the round's best drop that further splits must promise
+    shared: Shrinkage = SHARED  # of the tables that all rows have
+    own: Shrinkage = OWN  # of those of a box
+
+
+class Table:
+    """Complete rows and their targets, with features that all growths on them share."""
+
+    def __init__(self, codes: Ints, vtree: Vtree, curves: Sequence[Curve], y: Floats) -> None:
+        self.vtree, self.y = vtree, y
+        self.order = vtree.variable[vtree.variable >= 0]  # variables as the leaves have them
+        self.curves = [curves[x] for x in self.order]
+        self.codes = np.ascontiguousarray(codes[:, self.order], np.int32)
+        self.fine = Features(self.codes, [curve.basis for curve in self.curves])
+        self.cardinalities = np.array([len(curve.basis) for curve in curves])
+
+    @cached_property
+    def by_column(self) -> Sparse:
+        """The features by columns."""
+        return self.fine.rows.transposed()
+
+    @cached_property
+    def coarse(self) -> Features:
+        """A feature per group of values; of two groups the second."""
+        bases = [np.eye(curve.n_groups)[curve.groups] for curve in self.curves]
+        return Features(self.codes, [b[:, 1:] if b.shape[1] <= 2 else b for b in bases])
+
+    @cached_property
+    def spans(self) -> list[tuple[int, int]]:
+        """Which leaves are below each vtree node: a range."""
+        found: list[tuple[int, int]] = []
+        n = 0
+        for v, x in enumerate(self.vtree.variable.tolist()):
+            if x >= 0:
+                found.append((n, n + 1))
+                n += 1
+            else:
+                found.append((found[self.vtree.left[v]][0], found[self.vtree.right[v]][1]))
+        return found
+
+
+class Growth:
+    """One circuit growing on the rows of a table that have weight; the others look on."""
+
+    def __init__(
+        self,
+        table: Table,
+        weight: Floats,
+        loss: Loss,
+        penalty: float,
+        options: Options,
+    ) -> None:
+        self.table, self.weight, self.loss, self.options = table, weight, loss, options
+        self._own = Shrinkage(penalty * options.own.size, penalty * options.own.bends)
+        shared = Shrinkage(penalty * options.shared.size, penalty * options.shared.bends)
+        self.boxes = Boxes(table.fine, table.curves, weight, table.by_column)
+        n, k = table.y.shape
+        everything = np.arange(n, dtype=np.int32)
+        self.boxes.add(everything, np.arange(len(table.curves)), shared, FREE, k)
+        self.boxes.all[0].theta[0] = loss.start(table.y, weight)
+        self.root = first_circuit(table.vtree, table.cardinalities, n)
+        self.n_splits = 0
+        self._looked: dict[int, tuple[int, Element, Proposal | None]] = {}
+        self._round = 0
+        self.fit()
+
+    def fit(self, tolerance: float = 1e-3) -> None:
+        """Fit all parameters, starting from where they are; sets ``g``, the predictions."""
+        by_column = self.boxes.matrix()
+        by_row = by_column.transposed()
+        problem = Problem(
+            by_row,
+            by_column,
+            self.table.y,
+            self.weight,
+            self.loss,
+            self.boxes.penalty(),
+            self.boxes.precondition,
+        )
+        self.boxes.theta = theta = minimise(problem, self.boxes.theta, tolerance=tolerance)
+        self.g: Floats = by_row @ theta
+
+    # -- splits -----------------------------------------------------------------------
+
+    def step(self, most: int) -> int:
+        """Make the best splits, at most so many, and fit; returns how many were made."""
+        chosen = self._choose(min(most, self.options.batch))
+        for node, element, proposal in chosen:
+            self._apply(node, element, proposal)
+        if chosen:
+            self.fit()
+        self._round += 1
+        self.n_splits += len(chosen)
+        return len(chosen)
+
+    def _choose(self, most: int) -> list[tuple[Inner, Element, Proposal]]:
+        """Pick splits of elements that do not overlap, best first.
+
+        Promises of earlier rounds serve as estimates: only those at the top are renewed.
+        """
+        scout = self._scout()
+        waiting: list[tuple[float, int, Inner, Element]] = []
+        looked: dict[int, tuple[int, Element, Proposal | None]] = {}
+        for node, element in every_element(self.root):
+            first, last = self.table.spans[node.v]
+            if last - first > self.options.scope:
+                continue
+            if id(element) in self._looked:
+                looked[id(element)] = self._looked[id(element)]
+            else:
+                proposal = scout.propose(element.rows, first, last)
+                looked[id(element)] = (self._round, element, proposal)
+            found = looked[id(element)][2]
+            if found is not None:
+                waiting.append((found.net, len(waiting), node, element))
+        self._looked = looked
+        waiting.sort(key=lambda one: one[:2])
+        chosen: list[tuple[Inner, Element, Proposal]] = []
+        while waiting and len(chosen) < most:
+            net, place, node, element = waiting.pop()
+            if chosen and net < self.options.within * chosen[0][2].net:
+                break
+            if any(self._overlap(node, element, *other[:2]) for other in chosen):
+                continue
+            when, _, proposal = looked[id(element)]
+            if when < self._round:
+                proposal = scout.propose(element.rows, *self.table.spans[node.v])
+                looked[id(element)] = (self._round, element, proposal)
+                if proposal is not None:
+                    waiting.append((proposal.net, place, node, element))
+                    waiting.sort(key=lambda one: one[:2])
+                continue
+            assert proposal is not None
+            chosen.append((node, element, proposal))
+        return chosen
+
+    def _overlap(self, node: Inner, element: Element, other: Inner, taken: Element) -> bool:
+        """Whether two elements share variables and rows."""
+        (a, b), (c, d) = self.table.spans[node.v], self.table.spans[other.v]
+        if b <= c or d <= a:
+            return False
+        return len(np.intersect1d(element.rows, taken.rows, assume_unique=True)) > 0
+
+    def _scout(self) -> Scout:
+        y, weight = self.table.y, self.weight
+        curvature = self.loss.curvature(y, self.g)
+        return Scout(
+            codes=self.table.codes,
+            curves=self.table.curves,
+            fine=self.table.fine,
+            coarse=self.table.coarse,
+            weight=weight,
+            shrinkage=self._own,
+            constant=self._own.size,
+            min_rows=self.options.min_rows,
+            price=self.options.price,
+            choosy=self.options.choosy,
+            slope=weight[:, None] * self.loss.slope(y, self.g),
+            curvature=float(np.average(curvature.mean(axis=1), weights=weight)),
+            dispersion=float(self.loss.dispersion(y, self.g, weight).sum()),
+        )
+
+    def _apply(self, node: Inner, element: Element, proposal: Proposal) -> None:
+        parts = []
+        for part in proposal.parts:
+            inside = allowed_rows(self.table.codes, element.rows, proposal.place, part.allowed)
+            k = self.table.y.shape[1]
+            box = self.boxes.add(part.rows, part.places, self._own, self._own.size, k)
+            tables = frozenset(self.table.order[part.places].tolist())
+            parts.append((part.allowed, inside, box, tables))
+        split(node, element, int(self.table.order[proposal.place]), tuple(parts))
+
+    # -- the circuit ------------------------------------------------------------------
+
+    def circuit(self, link: str = "identity") -> RegressionCircuit:
+        """Return the circuit as it is."""
+        tables: dict[tuple[int, int], Floats] = {}  # (box, variable) -> table
+        constants = [box.theta[0] for box in self.boxes.all]
+        for number, box in enumerate(self.boxes.all):
+            at = 1
+            for place in box.places.tolist():
+                curve = self.table.curves[place]
+                part = box.theta[at : at + curve.size]
+                tables[number, int(self.table.order[place])] = curve.basis @ part
+                at += curve.size
+        made: dict[int, build.Leaf | build.Choice] = {}
+
+        def convert(node: Leaf | Inner) -> build.Leaf | build.Choice:
+            if id(node) not in made:
+                if isinstance(node, Leaf):
+                    table = np.sum([tables[box, node.variable] for box in node.boxes], axis=0)
+                    values = np.flatnonzero(node.allowed).tolist()
+                    made[id(node)] = build.Leaf(
+                        node.variable, tuple((value, table[value]) for value in values)
+                    )
+                else:
+                    zero = np.zeros_like(constants[0])
+                    made[id(node)] = build.Choice(
+                        tuple(
+                            (sum((constants[box] for box in e.boxes), zero), left, right)
+                            for e in node.elements
+                            for left, right in [(convert(e.left), convert(e.right))]
+                        )
+                    )
+            return made[id(node)]
+
+        return RegressionCircuit.build(
+            self.table.vtree,
+            convert(self.root),
+            self.table.cardinalities.tolist(),
+            bias=constants[0],
+            link=link,
+        ).merged()

@@ -1,0 +1,146 @@
+"""The loops of learning: products with sparse features, and sums over pairs of them."""
+
+from __future__ import annotations
+
+from expecta.arrays import Bools, Floats, Ints
+from expecta.pair.compiled import kernel
+
+__all__ = ["count_entries", "fill_entries", "multiply", "pairwise", "pick", "sums"]
+
+
+@kernel
+def count_entries(codes: Ints, first: Ints, start: Ints, out: Ints) -> None:
+    """Count the features of each row: ``start`` bounds those of value first[variable] + code."""
+    for row in range(codes.shape[0]):
+        n = 0
+        for variable in range(codes.shape[1]):
+            value = first[variable] + codes[row, variable]
+            n += start[value + 1] - start[value]
+        out[row] = n
+
+
+@kernel
+def fill_entries(
+    codes: Ints,
+    first: Ints,
+    start: Ints,
+    feature: Ints,
+    amount: Floats,
+    indptr: Ints,
+    indices: Ints,
+    data: Floats,
+) -> None:
+    """Write the features of each row and their amounts."""
+    for row in range(codes.shape[0]):
+        at = indptr[row]
+        for variable in range(codes.shape[1]):
+            value = first[variable] + codes[row, variable]
+            for entry in range(start[value], start[value + 1]):
+                indices[at] = feature[entry]
+                data[at] = amount[entry]
+                at += 1
+
+
+@kernel
+def multiply(
+    indptr: Ints, indices: Ints, data: Floats, table: Floats, out: Floats, begin: int, end: int
+) -> None:
+    """Set rows ``begin:end`` of ``out`` to a sparse matrix times ``table``."""
+    width = table.shape[1]
+    if width == 1:
+        for row in range(begin, end):
+            total = 0.0
+            for entry in range(indptr[row], indptr[row + 1]):
+                total += data[entry] * table[indices[entry], 0]
+            out[row, 0] = total
+        return
+    for row in range(begin, end):
+        for k in range(width):
+            out[row, k] = 0.0
+        for entry in range(indptr[row], indptr[row + 1]):
+            index, amount = indices[entry], data[entry]
+            for k in range(width):
+                out[row, k] += amount * table[index, k]
+
+
+@kernel
+def _first(indices: Ints, begin: int, end: int, least: int) -> int:
+    """Find the first of sorted indices that is at least ``least``."""
+    while begin < end:
+        middle = (begin + end) // 2
+        if indices[middle] < least:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@kernel
+def pairwise(
+    indptr: Ints,
+    indices: Ints,
+    data: Floats,
+    rows: Ints,
+    low: int,
+    high: int,
+    weight: Floats,
+    out: Floats,
+) -> None:
+    """Add to ``out[i, j, k]`` the sum over rows of features i, j in ``low:high`` and weight k."""
+    width = weight.shape[1]
+    for row in rows:
+        begin = _first(indices, indptr[row], indptr[row + 1], low)
+        end = _first(indices, begin, indptr[row + 1], high)
+        for a in range(begin, end):
+            i = indices[a] - low
+            for b in range(begin, end):
+                j = indices[b] - low
+                amount = data[a] * data[b]
+                for k in range(width):
+                    out[i, j, k] += amount * weight[row, k]
+
+
+@kernel
+def sums(
+    indptr: Ints,
+    indices: Ints,
+    data: Floats,
+    rows: Ints,
+    low: int,
+    high: int,
+    weight: Floats,
+    out: Floats,
+) -> None:
+    """Add to ``out[i, k]`` the sum over rows of feature i in ``low:high`` and weight k."""
+    for row in rows:
+        begin = _first(indices, indptr[row], indptr[row + 1], low)
+        for entry in range(begin, indptr[row + 1]):
+            if indices[entry] >= high:
+                break
+            for k in range(weight.shape[1]):
+                out[indices[entry] - low, k] += data[entry] * weight[row, k]
+
+
+@kernel
+def pick(
+    indptr: Ints,
+    indices: Ints,
+    data: Floats,
+    columns: Ints,
+    inside: Bools,
+    out_indptr: Ints,
+    out_indices: Ints,
+    out_data: Floats,
+) -> int:
+    """Copy columns of a matrix (by columns), only rows that are ``inside``; returns how many."""
+    n = 0
+    for place, column in enumerate(columns):
+        out_indptr[place] = n
+        for entry in range(indptr[column], indptr[column + 1]):
+            if inside[indices[entry]]:
+                if len(out_indices):
+                    out_indices[n] = indices[entry]
+                    out_data[n] = data[entry]
+                n += 1
+    out_indptr[len(columns)] = n
+    return n
