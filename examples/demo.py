@@ -1,25 +1,29 @@
-"""Learn what belongs together in a table, then ask a model with half of its inputs missing.
+"""Predict with unknown inputs, and ask a table about itself.
 
-First the density of an insurance table that comes with Expecta: what is likely, given a
-few facts. Then a classifier of breast cancer measurements, which come with scikit-learn,
-with 0 to 90% of its inputs missing. Nothing is downloaded.
+First what someone will cost an insurer, knowing less and less of them; then patients of
+whom 0 to 90% of the measurements are missing; then the distribution of the insurance table
+itself. The tables come with Expecta and scikit-learn. Nothing is downloaded.
 """
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from expecta import Density, Encoder, LatentTree, Pair, linear
+from expecta import CircuitClassifier, CircuitRegressor, Density, Encoder, LatentTree
 from expecta.datasets import load_insurance
 
 OUT = Path("build/demo")
@@ -30,8 +34,6 @@ def ask_a_density() -> None:
     """Learn the joint distribution of a table and condition it on facts."""
     console.rule("Insurance: 1,338 people, 7 columns")
     table = load_insurance(as_frame="dict")
-    with console.status("compiling: half a minute the first time, then cached"):
-        LatentTree(states=2, max_epochs=1).fit(table)
     density = LatentTree(encoder=Encoder(max_bins=12)).fit(table)
     console.print(density, markup=False)
     for facts in ({}, {"smoker": "yes"}, {"smoker": "yes", "age": (18, 30), "bmi": (None, 30)}):
@@ -57,65 +59,116 @@ def ask_a_density() -> None:
     console.print(f"\nSaved to {OUT}/insurance.expecta, read again, and it answers the same.")
 
 
-def ask_a_classifier() -> None:
-    """Hide the inputs of a logistic regression, and average it over what they could be."""
+def predict_charges() -> None:
+    """Predict what someone will cost the insurer, knowing less and less of them."""
+    console.rule("Insurance: charges from 6 columns, some of them unknown")
+    table = load_insurance(as_frame="dict")
+    charges = np.array(table.pop("charges"), float)
+    rng = np.random.default_rng(0)
+    test = rng.permutation(len(charges)) < len(charges) // 5
+    train, held_out = _rows(table, ~test), _rows(table, test)
+    with console.status("learning; compiling too, up to a minute the first time, then cached"):
+        model = CircuitRegressor(random_state=0).fit(train, charges[~test])
+    console.print(
+        f"{model.n_splits_} splits, {model.circuit_}\nresidual noise {model.noise_:,.0f}, held out",
+        markup=False,
+    )
+    numbers = _numbers(train)
+    boosted = HistGradientBoostingRegressor(random_state=0).fit(numbers, charges[~test])
+    report = Table(
+        "unknown columns",
+        "expected prediction",
+        "boosted trees, given the holes",
+        "90% interval covers",
+        "its width",
+        title=f"root mean squared error on {np.count_nonzero(test)} people",
+    )
+    for unknown in range(6):
+        holes = np.argsort(rng.random((np.count_nonzero(test), 6)), axis=1) < unknown
+        rows = {
+            name: [None if hole else cell for cell, hole in zip(cells, gone, strict=True)]
+            for (name, cells), gone in zip(held_out.items(), holes.T, strict=True)
+        }
+        ends = model.predict_interval(rows)
+        y = charges[test]
+        inside = np.mean((ends[:, 0] <= y) & (y <= ends[:, 1]))
+        ours = np.sqrt(np.mean((model.predict(rows) - y) ** 2))
+        theirs = np.sqrt(np.mean((boosted.predict(_numbers(rows)) - y) ** 2))
+        report.add_row(
+            str(unknown),
+            f"{ours:,.0f}",
+            f"{theirs:,.0f}",
+            f"{inside:.0%}",
+            f"{np.mean(ends[:, 1] - ends[:, 0]):,.0f}",
+        )
+    console.print(report)
+    someone = {name: [None] for name in table} | {"smoker": ["yes"], "age": [45]}
+    mean, std = model.predict(someone, return_std=True)
+    low, high = model.predict_interval(someone)[0]
+    console.print(
+        f"A smoker of 45, nothing else known: {mean[0]:,.0f} expected; the model's output varies "
+        f"by ± {std[0]:,.0f} over what is unknown; with 90% between {low:,.0f} and {high:,.0f}."
+    )
+    OUT.mkdir(parents=True, exist_ok=True)
+    model.save(OUT / "charges.expecta")
+    again = CircuitRegressor.load(OUT / "charges.expecta")
+    assert np.array_equal(again.predict(held_out), model.predict(held_out))
+    console.print(f"Saved to {OUT}/charges.expecta, read again, and it predicts the same.")
+
+
+def _rows(table: dict[str, list[Any]], keep: np.ndarray[Any, Any]) -> dict[str, list[Any]]:
+    return {
+        name: [cell for cell, kept in zip(cells, keep, strict=True) if kept]
+        for name, cells in table.items()
+    }
+
+
+def _numbers(table: dict[str, list[Any]]) -> np.ndarray[Any, Any]:
+    """Turn words into numbers, and what is unknown into NaN, for other people's models."""
+    words = {"sex": ["female", "male"], "smoker": ["no", "yes"]}
+    words["region"] = ["northeast", "northwest", "southeast", "southwest"]
+    columns = [
+        [np.nan if c is None else words[name].index(c) if name in words else c for c in cells]
+        for name, cells in table.items()
+    ]
+    return np.array(columns, float).T
+
+
+def classify_patients() -> None:
+    """Hide the inputs of a classifier, and average it over what they could be."""
     console.rule("Breast cancer: 30 measurements, some of them missing")
     data = load_breast_cancer()
-    raw, raw_test, y, y_test = train_test_split(data.data, data.target, random_state=0)
-    density = LatentTree(encoder=Encoder(max_bins=4)).fit(raw)
-    console.print(density, markup=False)
-    encoder = density.encoder_
-    X, X_test = encoder.transform(raw), encoder.transform(raw_test)
-    one_hot = OneHotEncoder(categories=[range(c) for c in encoder.cardinalities_])
-    model = LogisticRegression(C=0.1, max_iter=1000).fit(one_hot.fit_transform(X), y)
-    weights = np.split(model.coef_[0], np.cumsum(encoder.cardinalities_)[:-1])
-    g = linear(density.circuit.vtree, weights, bias=model.intercept_, link="logistic")
-    pair = Pair(density.circuit, g)
-
-    rng = np.random.default_rng(0)
-    usual = np.array([np.bincount(column).argmax() for column in X.T])
-    table = Table(
+    X, X_test, y, y_test = train_test_split(data.data, data.target, random_state=0)
+    model = CircuitClassifier(encoder=Encoder(max_bins=4), max_bins=32, random_state=0).fit(X, y)
+    console.print(f"{model.n_splits_} splits, {model.circuit_}", markup=False)
+    imputed = make_pipeline(
+        SimpleImputer(), StandardScaler(), LogisticRegression(C=0.1, max_iter=1000)
+    ).fit(X, y)
+    report = Table(
         "missing",
-        "expected prediction",
-        "most frequent value filled in",
-        "mean spread",
+        "expected probability",
+        "means filled in, logistic regression",
         "milliseconds",
-        title="log-loss (accuracy) on 143 patients",
+        title=f"log-loss (accuracy) on {len(y_test)} patients",
     )
+    rng = np.random.default_rng(0)
     with console.status("compiling: half a minute the first time, then cached"):
-        half = np.where(np.arange(30) % 2, -1, X_test[:1])
-        pair.expected(half), pair.std(half)
+        model.predict_proba(np.full((1, 30), np.nan))
     for share in (0.0, 0.25, 0.5, 0.75, 0.9):
-        holes = rng.random(X_test.shape) < share
-        rows = np.where(holes, -1, X_test)
+        rows = np.where(rng.random(X_test.shape) < share, np.nan, X_test)
         start = time.perf_counter()
-        ours = pair.expected(rows)
+        ours, error = model.predict_proba(rows, return_error=True)
         spent = 1000 * (time.perf_counter() - start)
-        theirs = pair.expected(np.where(holes, usual, X_test)).value
+        assert np.all(error <= 1.01e-9)
         scores = [
-            f"{log_loss(y_test, q):.3f} ({np.mean((q > 0.5) == y_test):.1%})"
-            for q in (ours.value, theirs)
+            f"{log_loss(y_test, q):.3f} ({np.mean(q.argmax(axis=1) == y_test):.1%})"
+            for q in (ours, imputed.predict_proba(rows))
         ]
-        assert np.all(ours.error <= 1.01e-9)
-        table.add_row(f"{share:.0%}", *scores, f"{pair.std(rows).mean():.2f}", f"{spent:.0f}")
-    console.print(table)
-
-    row = np.full((1, 30), np.nan)
-    for name in ("mean radius", "mean texture", "worst concavity"):
-        place = list(data.feature_names).index(name)
-        row[0, place] = raw_test[0, place]
-    known = encoder.evidence(row)
-    answer = pair.distribution(known, noise=0.0)
-    low, high = answer.interval(0.8)
-    console.print(
-        f"One patient, 3 of 30 measurements known: P(benign) = "
-        f"{pair.expected(known).value[0]:.3f}; the score is {pair.expectation(known)[0]:.2f} ± "
-        f"{pair.std(known)[0]:.2f}, 80% of it between {low[0]:.2f} and {high[0]:.2f}, "
-        f"and P(score > 0) = {answer.above(0.0)[0]:.3f}."
-    )
+        report.add_row(f"{share:.0%}", *scores, f"{spent:.0f}")
+    console.print(report)
 
 
 if __name__ == "__main__":
+    predict_charges()
+    classify_patients()
     ask_a_density()
-    ask_a_classifier()
-    console.print("Next: read README.md, or try LatentTree().fit(your_table).")

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         ConditionalSampler,
         MPEImputer,
     )
+    from expecta.learn.regression import fit_parameters
     from expecta.learn.vtrees import learn_vtree
     from expecta.queries.density import MostProbable
     from expecta.queries.distribution import Distribution
@@ -86,6 +87,7 @@ __all__ = [
     "StructureError",
     "Vtree",
     "VtreeMismatchError",
+    "fit_parameters",
     "independent",
     "leaf",
     "learn_vtree",
@@ -117,6 +119,7 @@ _LATER = {  # these need numba or scikit-learn, which take a moment to import
     "MostProbable": "expecta.queries.density",
     "NaiveBayes": "expecta.densities",
     "PSDD": "expecta.densities",
+    "fit_parameters": "expecta.learn.regression",
     "learn_vtree": "expecta.learn.vtrees",
 }
 

@@ -28,7 +28,7 @@ from expecta.learn.trees.layout import Layout
 from expecta.learn.trees.tree import Tree
 from expecta.vtree import Vtree
 
-__all__ = ["load", "save"]
+__all__ = ["from_parts", "load", "parts_of", "plain", "save"]
 
 _CLASSES: dict[str, type[Density]] = {
     kind.__name__: kind for kind in (Density, LatentTree, ChowLiu, NaiveBayes, Independent, PSDD)
@@ -48,6 +48,11 @@ LARGEST_TREE = 1 << 28  # parameters: bounds what a hostile file can make us all
 
 def save(density: Density, path: str | PathLike[str]) -> None:
     """Write a density and its encoding into one file. Atomic."""
+    replace_file(os.fspath(path), Container("density", *parts_of(density)).to_bytes())
+
+
+def parts_of(density: Density) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Return what a file holds of a density: a header for JSON, and named arrays."""
     if type(density).__name__ not in _CLASSES:
         raise DomainError(f"a {type(density).__name__} has no file format; pickle it")
     encoder_header, arrays = density.encoder_.state()
@@ -63,40 +68,49 @@ def save(density: Density, path: str | PathLike[str]) -> None:
         arrays |= circuit_arrays(density.circuit.vtree, density.circuit)
         if isinstance(density, PSDD) and isinstance(density.vtree, Vtree):
             header["parameters"]["vtree"] = None  # it is the circuit's
-    replace_file(os.fspath(path), Container("density", header, arrays).to_bytes())
+    return header, arrays
 
 
 def _parameters(density: Learner) -> dict[str, Any]:
     """Return what was asked for, as JSON; of an encoder only whether it was given."""
     given = density.get_params(deep=False)
     given["encoder"] = given["encoder"] is not None
-    plain = {name: _plain(value) for name, value in given.items()}
-    if not isinstance(plain["random_state"], int | None):
+    found = {name: plain(value) for name, value in given.items()}
+    if not isinstance(found["random_state"], int | None):
         raise DomainError("a file holds a random_state that is a whole number or None")
-    return plain
+    return found
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401
+def plain(value: Any) -> Any:  # noqa: ANN401
     """Return a parameter as JSON has it, NumPy's kinds of numbers and lists included."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
-    return [_plain(one) for one in value] if isinstance(value, tuple | list | range) else value
+    return [plain(one) for one in value] if isinstance(value, tuple | list | range) else value
 
 
 def load(path: str | PathLike[str]) -> Density:
     """Read a density that :func:`save` wrote; anything else gives a FormatError."""
-    return _Reader(os.fspath(path), Path(path).read_bytes()).density()
+    name, data = os.fspath(path), Path(path).read_bytes()
+    if not Container.recognises(data):
+        raise FormatError(name, None, "this is not a file that Density.save wrote")
+    container = opened(name, data, "density")
+    return from_parts(name, container.header, container.arrays)
+
+
+def from_parts(
+    path: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+) -> Density:
+    """Return the density that :func:`parts_of` took apart; a FormatError if there is none."""
+    return _Reader(path, header, arrays).density()
 
 
 class _Reader:
     """Checks a file piece by piece; every complaint is a FormatError about it."""
 
-    def __init__(self, path: str, data: bytes) -> None:
-        self._path = path
-        if not Container.recognises(data):
-            raise FormatError(path, None, "this is not a file that Density.save wrote")
-        container = opened(path, data, "density")
-        self._header, self._arrays = container.header, dict(container.arrays)
+    def __init__(
+        self, path: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+    ) -> None:
+        self._path, self._header, self._arrays = path, header, dict(arrays)
 
     def density(self) -> Density:
         kind = self._header.get("class")
@@ -104,8 +118,8 @@ class _Reader:
             self._fail(f"its class is {kind!r:.40}")
         encoder = self._encoder()
         if kind == "Density":
-            plain: Density = self._make(lambda: Density(self._circuit(), encoder))
-            return plain
+            made: Density = self._make(lambda: Density(self._circuit(), encoder))
+            return made
         parameters = self._parameters(_CLASSES[kind], encoder)
         learned = self._learned()
         value_counts = self._value_counts(encoder)
@@ -158,8 +172,8 @@ class _Reader:
     def _parameters(self, kind: type, encoder: Encoder) -> dict[str, Any]:
         """Return the constructor's parameters: its names, each with a value of a known sort."""
         given = self._header.get("parameters")
-        plain = kind().get_params(deep=False)
-        if not isinstance(given, dict) or set(given) != set(plain):
+        default = kind().get_params(deep=False)
+        if not isinstance(given, dict) or set(given) != set(default):
             self._fail("its parameters are not those of its class")
         for name, value in given.items():
             number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -168,11 +182,11 @@ class _Reader:
                 good = isinstance(value, bool)
             elif name == "random_state":
                 good = value is None or type(value) is int
-            elif isinstance(plain[name], int | float):
+            elif isinstance(default[name], int | float):
                 good = number
             elif name == "states":
                 good = type(value) is int or whole
-            elif isinstance(plain[name], str):
+            elif isinstance(default[name], str):
                 good = isinstance(value, str) or (name == "vtree" and value is None)
             else:
                 good = value is None or number or isinstance(value, str)

@@ -20,7 +20,7 @@ from expecta.encoding import Encoder
 from expecta.encoding.columns import Column
 from expecta.encoding.tables import Table, check_size
 from expecta.errors import DomainError
-from expecta.estimators.inputs import read
+from expecta.estimators.inputs import checked_penalties, read
 from expecta.learn.regression import Curve, Grown, grow
 from expecta.pair import Pair
 from expecta.settings import Progress
@@ -95,9 +95,12 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
         """Read the table to learn from, and check the parameters."""
         for name, least in (("max_bins", 2), ("max_splits", 0), ("completions", 1)):
             whole(name, getattr(self, name), least)
+        checked_penalties(self.penalties)
         given = self.density
         if given is not None and not isinstance(given, Density):
             raise TypeError(f"density is a Density, learned or not, or None; not {given!r:.80}")
+        if self.encoder is not None and not isinstance(self.encoder, Encoder):
+            raise TypeError(f"encoder is an Encoder or None, not {self.encoder!r:.80}")
         learned = given is not None and hasattr(given, "circuit_")
         table = read(X, coded=given.encoder_.source_ == "codes" if given and learned else None)
         check_size(table)
@@ -141,6 +144,8 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
             raise DomainError(
                 f"a {type(density).__name__} makes its own vtree; for one of yours use PSDD"
             )
+        if "vtree" in asked:
+            asked["start"] = "independent"  # the other start has a vtree of its own
         return density.set_params(**asked)
 
     def _training(self, table: Table, weight: Floats, strata: Ints, seeds: Seeds) -> Training:
@@ -168,9 +173,7 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _grow(self, training: Training, y: Floats, loss: str, *, keep_folds: bool) -> Grown:
         """Learn the circuit."""
-        penalties = [float(p) for p in np.atleast_1d(np.asarray(self.penalties, np.float64))]
-        if not penalties or not all(0 < p < np.inf for p in penalties):
-            raise ValueError(f"penalties are finite numbers above 0, not {self.penalties!r:.60}")
+        penalties = checked_penalties(self.penalties)
         curves = [_curve(column) for column in self.encoder_.columns_]
         tested = training.fold is not None
         with Progress(type(self).__name__, None) as progress, threadpool_limits(1):
@@ -208,7 +211,21 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
 
         How like the training rows is a row? Compare with ``score_samples`` of those.
         """
-        return self.density_.log_prob(self._table(X))
+        table = self._table(X)
+        return self.density_.log_prob(table)
+
+    def predict_moments(self, X: Any, order: int = 2, *, central: bool = False) -> Floats:  # noqa: ANN401
+        """Moments 0 .. order of g over what is unknown; g of a classifier is the log-odds. Exact.
+
+        Returns
+        -------
+        array of shape (rows, order + 1), or (rows, classes, order + 1) for several classes
+        """
+        codes, complete = self._codes(X)
+        found = self.pair_.moments(self._open(codes, complete), order, central=central)
+        g = self.circuit_(codes[complete])[..., None]
+        found[complete] = (0.0 * g if central else g) ** np.arange(found.shape[-1])
+        return found
 
     def _table(self, X: Any) -> Table:  # noqa: ANN401
         check_is_fitted(self, "pair_")
@@ -224,6 +241,13 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
             )
         codes = self.encoder_.codes(table)
         return codes, np.all(codes >= 0, axis=1)
+
+    def _open(self, codes: Ints, complete: Bools) -> Ints:
+        """Return the rows with what the circuit answers alone taken away.
+
+        So a pair finds no complete row impossible, and counts rows as the user does.
+        """
+        return np.where(complete[:, None], -1, codes).astype(np.int32)
 
     # -- files ------------------------------------------------------------------------
 
@@ -253,7 +277,8 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
 def _curve(column: Column) -> Curve:
     """Return what the tables of a column may be: a curve if its values are in order."""
     ordered = column.kind in ("integer", "number", "date", "datetime", "duration")
-    return Curve.of(column.counts, column.means if ordered else None)
+    unit = max(float(np.abs(column.means).max(initial=0.0)), 1.0)  # no difference overflows
+    return Curve.of(column.counts, column.means / unit if ordered else None)
 
 
 def _completed(p: ProbabilisticCircuit, codes: Ints, n: int, seed: int) -> Ints:

@@ -13,11 +13,14 @@ from sklearn.utils.validation import column_or_1d
 
 from expecta.arrays import Floats
 from expecta.circuits.constructions import linear
+from expecta.densities.checks import finite
+from expecta.encoding.scalars import is_missing
 from expecta.errors import DomainError
-from expecta.estimators.base import CircuitEstimator, Seeds
+from expecta.estimators.base import UNTESTED, CircuitEstimator, Seeds
 from expecta.estimators.inputs import row_weights
 from expecta.pair import Pair
 from expecta.queries.distribution import Distribution
+from expecta.queries.spectral import check_tolerance
 
 __all__ = ["CircuitClassifier"]
 
@@ -90,8 +93,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
         """Learn from a table with or without holes, and a class for each of its rows."""
-        if not 0 < self.tol < 1:
-            raise ValueError(f"tol lies between 0 and 1, not {self.tol!r:.60}")
+        check_tolerance(finite("tol", self.tol))
         labels = _labels(y)
         table = self._training_table(X, len(labels))
         weight = row_weights(sample_weight, len(labels))
@@ -104,6 +106,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
             tables = [np.zeros(c) for c in self.encoder_.cardinalities_.tolist()]
             g = linear(self.refined_.circuit.vtree, tables, link="logistic")
             self.pair_ = Pair(self.refined_.circuit, g)
+            self.penalty_, self.n_splits_, self.validation_ = UNTESTED, 0, {}
             return self
         training = self._training(table, weight, number, seeds)
         targets = np.eye(k)[number][:, 1:] if k == 2 else np.eye(k)[number]
@@ -114,8 +117,13 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
     # -- asking -----------------------------------------------------------------------
 
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: ANN401
-        """Predict the class of greatest expected probability."""
-        found: npt.NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        """Predict the class of greatest expected probability.
+
+        An incomplete row of probability zero under the density has none: it gets the first
+        class, and an ImpossibleEvidenceWarning.
+        """
+        probability = self.predict_proba(X)
+        found: npt.NDArray[Any] = self.classes_[np.argmax(probability, axis=1)]
         return found
 
     def predict_proba(
@@ -127,6 +135,9 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         return_error: bool = False,
     ) -> Any:  # noqa: ANN401
         """Predict the probability of each class, its expectation over what is unknown.
+
+        A row of probability zero under the density gives NaN and an
+        ImpossibleEvidenceWarning, unless it is complete.
 
         Parameters
         ----------
@@ -155,11 +166,12 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         if np.any(complete):
             value[complete] = expit(self.circuit_(codes[complete])).reshape(-1, value.shape[1])
         if not np.all(complete):
+            asked = self._open(codes, complete)
             answer = self.pair_.expected(
-                codes[~complete], "logistic", method=method, tol=self.tol, order=order
+                asked, "logistic", method=method, tol=self.tol, order=order
             )
-            value[~complete] = answer.value.reshape(-1, value.shape[1])
-            error[~complete] = answer.error.reshape(-1, value.shape[1])
+            value[~complete] = answer.value.reshape(value.shape)[~complete]
+            error[~complete] = answer.error.reshape(value.shape)[~complete]
         found, bound = _normalised(np.clip(value, 0.0, 1.0), error)
         return (found, bound) if return_error else found
 
@@ -169,18 +181,10 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
             found: Floats = np.log(self.predict_proba(X))
         return found
 
-    def predict_moments(self, X: Any, order: int = 2, *, central: bool = False) -> Floats:  # noqa: ANN401
-        """Moments 0 .. order of the log-odds g over what is unknown. Exact.
-
-        Returns
-        -------
-        array of shape (rows, order + 1), or (rows, classes, order + 1) for several classes
-        """
-        return self.pair_.moments(self._codes(X)[0], order, central=central)
-
     def predict_distribution(self, X: Any) -> Distribution:  # noqa: ANN401
         """Distribution of the log-odds g over what is unknown, an output per class or one."""
-        return self.pair_.distribution(self._codes(X)[0])
+        codes, _ = self._codes(X)
+        return self.pair_.distribution(codes)
 
 
 def _labels(y: Any) -> npt.NDArray[Any]:  # noqa: ANN401
@@ -193,9 +197,14 @@ def _labels(y: Any) -> npt.NDArray[Any]:  # noqa: ANN401
             "y has unknown or infinite values (NaN or inf); "
             "leave out the rows whose class is unknown"
         )
-    if labels.dtype == object and any(one is None or one != one for one in labels):
+    # NumPy would make text of what is unknown in a list of texts
+    single = y if isinstance(y, list | tuple) else labels if labels.dtype == object else ()
+    if any(map(is_missing, single)):
         raise DomainError("y has unknown values; leave out the rows whose class is unknown")
-    check_classification_targets(labels)
+    try:
+        check_classification_targets(labels)
+    except TypeError as problem:  # classes of several types, which have no order
+        raise DomainError(f"y is all strings or all numbers: {problem}") from None
     return labels
 
 
@@ -204,11 +213,10 @@ def _normalised(value: Floats, error: Floats) -> tuple[Floats, Floats]:
     if value.shape[1] == 1:
         return np.concatenate([1.0 - value, value], axis=1), np.repeat(error, 2, axis=1)
     total = value.sum(axis=1, keepdims=True)
-    even = np.full_like(value, 1.0 / value.shape[1])
+    even = np.where(np.isnan(value), np.nan, 1.0 / value.shape[1])
     found = np.divide(value, total, out=even, where=total > 0)
     # (v + e) / (t + s) - v / t with |s| <= Σ e
     slack = error.sum(axis=1, keepdims=True)
-    bound = np.divide(
-        error + found * slack, total - slack, out=np.ones_like(value), where=total > slack
-    )
+    unsure = np.where(np.isnan(error), np.nan, 1.0)
+    bound = np.divide(error + found * slack, total - slack, out=unsure, where=total > slack)
     return found, np.minimum(bound, 1.0)

@@ -1,4 +1,4 @@
-"""What estimators take: tables of any kind, as scikit-learn's users pass them."""
+"""What estimators take: tables of any kind, targets, and weights."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import column_or_1d
 
 from expecta.arrays import Floats
 from expecta.encoding.tables import Table, check_size, read_table
 from expecta.encoding.weights import weights_for
 from expecta.errors import DomainError
 
-__all__ = ["read", "refuse_infinity", "row_weights"]
+__all__ = ["checked_penalties", "read", "read_target", "refuse_infinity", "row_weights"]
+
+LARGEST = 1e150  # target: its square is a number too
 
 
 def read(X: Any, *, coded: bool | None = None) -> Table:  # noqa: ANN401
@@ -50,3 +53,32 @@ def row_weights(given: npt.ArrayLike | None, rows: int) -> Floats:
     if rows and not np.any(weight > 0):
         raise DomainError("the weight of every row is zero, so there is nothing to learn from")
     return weight
+
+
+def read_target(y: Any) -> Floats:  # noqa: ANN401
+    """Read the targets: finite numbers."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    try:
+        target = np.asarray(column_or_1d(y, warn=True), np.float64)
+    except (TypeError, ValueError) as problem:
+        raise DomainError(f"y is a column of numbers: {problem}") from None
+    if not np.all(np.isfinite(target)):
+        raise DomainError(
+            "y has unknown or infinite values (NaN or inf); "
+            "leave out the rows whose target is unknown"
+        )
+    if np.any(np.abs(target) > LARGEST):
+        raise DomainError(f"y has numbers beyond {LARGEST:g}; divide it by a unit of that size")
+    return target
+
+
+def checked_penalties(given: Any) -> list[float]:  # noqa: ANN401
+    """Return the penalties to choose from: a finite number above 0, or several."""
+    try:
+        found = [float(p) for p in np.atleast_1d(np.asarray(given, np.float64))]
+    except (TypeError, ValueError, OverflowError):
+        found = []
+    if not found or not all(0 < p < np.inf for p in found):
+        raise ValueError(f"penalties are finite numbers above 0, not {given!r:.60}")
+    return found

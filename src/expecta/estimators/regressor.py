@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erf
+from scipy.special import erf, ndtri
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
 from expecta.arrays import Floats, Ints
 from expecta.circuits.regression import RegressionCircuit
 from expecta.densities.checks import whole
 from expecta.errors import DomainError
-from expecta.estimators.base import CircuitEstimator, Seeds, Training
+from expecta.estimators.base import FEW, CircuitEstimator, Seeds, Training
 from expecta.estimators.conformal import Calibration, hidden
-from expecta.estimators.inputs import row_weights
+from expecta.estimators.inputs import read_target, row_weights
 from expecta.pair import Pair
 from expecta.queries.distribution import Distribution
 
@@ -112,14 +111,16 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
         """Learn from a table with or without holes, and a number for each of its rows."""
-        target = _target(y)
+        if self.calibration_rows is not None:
+            whole("calibration_rows", self.calibration_rows, 0)
+        target = read_target(y)
         table = self._training_table(X, len(target))
         weight = row_weights(sample_weight, len(target))
         seeds = Seeds.of(self.random_state)
         self._learn_density(table, weight, seeds)
         training = self._training(table, weight, np.zeros(len(target), np.int64), seeds)
         middle = float(np.average(target, weights=weight))
-        unit = float(np.sqrt(np.average((target - middle) ** 2, weights=weight)))
+        unit = _size(target - middle, weight)
         unit = unit if unit > 1e-12 * abs(middle) else 1.0  # a constant target has no unit
         scaled = ((target - middle) / unit)[:, None]
         grown = self._grow(training, scaled, "squared", keep_folds=True)
@@ -128,9 +129,8 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
             return RegressionCircuit(g.structure, g.weight * unit, g.bias * unit + middle)
 
         self.pair_ = Pair(self.refined_.circuit, in_units(grown.circuit))
-        codes = self.encoder_.codes(table)
         folds = [in_units(g) for g in grown.folds]
-        self._judge(codes, target, weight, training, folds, seeds)
+        self._judge(self.encoder_.codes(table), target, weight, training, folds, seeds)
         return self
 
     def _judge(
@@ -145,47 +145,49 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         """Learn the residual noise, and calibrate, from rows that the folds' circuits left out."""
         fold = np.zeros(len(training.codes), np.int64) if training.fold is None else training.fold
         folds = folds or [self.circuit_]
-        squares = []
+        residual = np.zeros(len(fold))
         for number, g in enumerate(folds):
             out = fold == number
-            residual = target[training.origin[out]] - g(training.codes[out])
-            squares.append(np.stack([training.weight[out] * residual**2, training.weight[out]]))
-        total = np.concatenate(squares, axis=1).sum(axis=1)
-        # a perfect fit is no certainty
-        self.noise_ = max(float(np.sqrt(total[0] / total[1])), 1e-9 * float(np.abs(target).max()))
-        self.noise_ = self.noise_ or 1e-9
-        rng = np.random.default_rng(seeds.calibration)
+            residual[out] = target[training.origin[out]] - g(training.codes[out])
+        self.noise_ = _noise(residual, np.where(fold >= 0, training.weight, 0.0), target)
+        rng, n = np.random.default_rng(seeds.calibration), self.calibration_rows
         parts = []
         for number, g in enumerate(folds):
             rows = np.unique(training.origin[fold == number])
             if len(rows) and np.ptp(weight[rows]) > 0:
                 rows = rng.choice(rows, size=len(rows), p=weight[rows] / weight[rows].sum())
             pair = Pair(self.refined_.circuit, g)
-            parts.append(self._distances(pair, codes[rows], target[rows], len(folds), rng))
+            parts.append(self._distances(pair, codes[rows], target[rows], n, len(folds), rng))
         self.calibration_ = Calibration.joined(parts)
 
     def _distances(
-        self, pair: Pair, codes: Ints, y: Floats, parts: int, rng: np.random.Generator
+        self,
+        pair: Pair,
+        codes: Ints,
+        y: Floats,
+        n: int | None,
+        parts: int,
+        rng: np.random.Generator,
     ) -> Calibration:
         """How far from the middle of their predicted distribution targets lie.
 
         Complete rows, which cost nothing, are used as they are, and all with columns hidden.
         """
-        n = self.calibration_rows
         if n is None:
             n = int(np.clip(AFFORDED // max(pair.plan.n_joins, 1), *ROWS))
-        if whole("calibration_rows", n, 0) == 0 or not len(codes):
+        if n == 0 or not len(codes):
             return Calibration.joined([])
         picked, left = hidden(codes, -(-n // parts), rng)
+        possible = np.isfinite(pair.log_evidence(left))
+        picked, left = picked[possible], left[possible]
         predicted = pair.distribution(left, noise=self.noise_, tol=TOLERANCE)
         share = predicted.cdf(y[picked][:, None])[:, 0]
-        good = np.isfinite(share)
         missing = np.count_nonzero(left < 0, axis=1)
         complete = np.all(codes >= 0, axis=1)
         residual = y[complete] - pair.g(codes[complete])
         return Calibration.joined(
             [
-                Calibration(missing[good], np.abs(2.0 * share[good] - 1.0)),
+                Calibration(missing, np.abs(2.0 * share - 1.0)),
                 Calibration(
                     np.zeros(len(residual), np.int64), erf(np.abs(residual) / self.noise_ / 2**0.5)
                 ),
@@ -196,13 +198,20 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         """Calibrate intervals anew on rows that ``fit`` did not see.
 
         Columns are hidden at random, so that intervals hold for every number of unknown
-        columns.
+        columns. ``calibration_rows`` counts as in ``fit``, but 0 as None. With 20 complete
+        rows or more ``noise_`` is learned anew too.
         """
-        codes, _ = self._codes(X)
-        target = _target(y)
+        codes, complete = self._codes(X)
+        target = read_target(y)
         check_consistent_length(codes, target)
+        if not len(codes):
+            raise DomainError("there are 0 rows to calibrate on; pass one or more")
         rng = np.random.default_rng(Seeds.of(self.random_state).calibration)
-        self.calibration_ = self._distances(self.pair_, codes, target, 1, rng)
+        if np.count_nonzero(complete) >= FEW:
+            residual = target[complete] - self.circuit_(codes[complete])
+            self.noise_ = _noise(residual, np.ones(len(residual)), target)
+        n = self.calibration_rows or None
+        self.calibration_ = self._distances(self.pair_, codes, target, n, 1, rng)
         return self
 
     # -- asking -----------------------------------------------------------------------
@@ -219,22 +228,17 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         the standard deviation some ten times that.
         """
         codes, complete = self._codes(X)
-        mean = self._answer(codes, complete, self.pair_.expectation)
+        mean = np.empty(len(codes))
+        mean[complete] = self.circuit_(codes[complete])
+        if not np.all(complete):
+            asked = self._open(codes, complete)
+            mean[~complete] = self.pair_.expectation(asked)[~complete]
         if not return_std:
             return mean
         std = np.zeros(len(codes))
         if not np.all(complete):
-            std[~complete] = self.pair_.std(codes[~complete])
+            std[~complete] = self.pair_.std(asked)[~complete]
         return mean, std
-
-    def predict_moments(self, X: Any, order: int = 2, *, central: bool = False) -> Floats:  # noqa: ANN401
-        """Moments 0 .. order of the model's output over what is unknown. Exact.
-
-        Returns
-        -------
-        array of shape (rows, order + 1)
-        """
-        return self.pair_.moments(self._codes(X)[0], order, central=central)
 
     def predict_distribution(self, X: Any, *, noise: float | None = None) -> Distribution:  # noqa: ANN401
         """Distribution of y given what is known: unknown inputs and residual noise together.
@@ -242,8 +246,8 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         Not calibrated. ``noise`` is the residual standard deviation, by default ``noise_``;
         with 0 it is the distribution of the model's output.
         """
-        noise = self.noise_ if noise is None else noise
-        return self.pair_.distribution(self._codes(X)[0], noise=noise)
+        codes, _ = self._codes(X)
+        return self.pair_.distribution(codes, noise=self.noise_ if noise is None else noise)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:  # noqa: ANN401
         """Interval that y lies in with this probability: unknown inputs and noise together.
@@ -270,39 +274,28 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         wanted = np.atleast_1d(np.asarray(q, np.float64))
         if wanted.ndim != 1 or not np.all((wanted > 0) & (wanted < 1)):
             raise DomainError("quantiles lie between 0 and 1")
-        codes, _ = self._codes(X)
+        codes, complete = self._codes(X)
         if not len(codes):
             return np.empty((0, len(wanted)))
         missing = np.count_nonzero(codes < 0, axis=1)
         side = 2.0 * wanted - 1.0
         level = np.sign(side) * self.calibration_.level(missing, np.abs(side))
         level = np.clip(0.5 * (1.0 + level), TOLERANCE, 1.0 - TOLERANCE)
-        predicted = self.pair_.distribution(codes, noise=self.noise_, tol=TOLERANCE)
-        return predicted.quantile(level)
-
-    def _answer(
-        self, codes: Ints, complete: npt.NDArray[np.bool_], ask: Callable[..., Floats]
-    ) -> Floats:
-        """Ask the circuit about complete rows, and the pair about the others."""
-        out = np.empty(len(codes))
-        if np.any(complete):
-            out[complete] = self.circuit_(codes[complete])
+        found: Floats = self.noise_ * ndtri(level)  # about a complete row's prediction
+        found[complete] += self.circuit_(codes[complete])[:, None]
         if not np.all(complete):
-            out[~complete] = ask(codes[~complete])
-        return out
+            asked = self._open(codes, complete)
+            predicted = self.pair_.distribution(asked, noise=self.noise_, tol=TOLERANCE)
+            found[~complete] = predicted.quantile(level)[~complete]
+        return found
 
 
-def _target(y: Any) -> Floats:  # noqa: ANN401
-    """Read the targets: finite numbers."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    try:
-        target = np.asarray(column_or_1d(y, warn=True), np.float64)
-    except (TypeError, ValueError) as problem:
-        raise DomainError(f"y is a column of numbers: {problem}") from None
-    if not np.all(np.isfinite(target)):
-        raise DomainError(
-            "y has unknown or infinite values (NaN or inf); "
-            "leave out the rows whose target is unknown"
-        )
-    return target
+def _noise(residual: Floats, weight: Floats, target: Floats) -> float:
+    """Residual standard deviation; a perfect fit is no certainty."""
+    return max(_size(residual, weight), 1e-9 * float(np.abs(target).max())) or 1e-9
+
+
+def _size(values: Floats, weight: Floats) -> float:
+    """Root of the weighted mean square, of numbers whose squares may leave the range of floats."""
+    most = float(np.abs(values).max(initial=0.0)) or 1.0
+    return most * float(np.sqrt(np.average((values / most) ** 2, weights=weight)))

@@ -55,6 +55,7 @@ _READERS = {
     "regression circuit": "RegressionCircuit.read",
     "pair": "Pair.read",
     "density": "Density.load",
+    "estimator": "CircuitRegressor.load or CircuitClassifier.load",
 }
 
 
@@ -89,10 +90,14 @@ def opened(path: str, data: bytes, kind: str) -> Container:
         raise FormatError(
             path,
             None,
-            f"this file holds a {container.kind}, not a {kind}: "
+            f"this file holds {_article(container.kind)}, not {_article(kind)}: "
             f"read it with {_READERS[container.kind]}",
         )
     return container
+
+
+def _article(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 def _arrays(

@@ -11,5 +11,6 @@ circuit in two boxes, which deviate from what was by tables of their own, shrunk
 from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.learner import Grown, grow
 from expecta.learn.regression.losses import LOSSES, Loss
+from expecta.learn.regression.parameters import fit_parameters
 
-__all__ = ["LOSSES", "Curve", "Grown", "Loss", "grow"]
+__all__ = ["LOSSES", "Curve", "Grown", "Loss", "fit_parameters", "grow"]

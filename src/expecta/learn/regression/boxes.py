@@ -87,17 +87,11 @@ class Boxes:
 
     def _gram(self, rows: Ints, columns: Ints) -> Floats:
         """Weighted sums over pairs of a box's features, its constant first."""
-        out = np.empty((1 + len(columns),) * 2)
-        weight = self.weight[:, None]
-        out[0, 0] = self.weight[rows].sum()
-        if len(columns):
-            low, high = int(columns[0]), int(columns[-1]) + 1
-            local = columns - low
-            fine = self.features.rows
-            pairs = fine.gram(rows, low, high, weight)[:, :, 0]
-            out[1:, 1:] = pairs[np.ix_(local, local)]
-            out[0, 1:] = out[1:, 0] = fine.sums(rows, low, high, weight)[local, 0]
-        return out
+        low, high = (int(columns[0]), int(columns[-1]) + 1) if len(columns) else (0, 0)
+        nothing = np.empty((len(self.weight), 0))
+        gram, _ = self.features.rows.system(rows, low, high, self.weight, nothing)
+        chosen = np.concatenate([[0], columns - low + 1])
+        return gram[np.ix_(chosen, chosen)]
 
     # -- all boxes as one -------------------------------------------------------------
 

@@ -14,9 +14,9 @@ from expecta.learn.regression.kernels import (
     count_entries,
     fill_entries,
     multiply,
+    normal_system,
     pairwise,
     pick,
-    sums,
 )
 from expecta.settings import current
 from expecta.threads import each
@@ -59,17 +59,26 @@ class Sparse:
         turned = scipy.sparse.csr_array((self.amount, self.index, self.start), shape=shape).tocsc()
         return Sparse(turned.indptr, turned.indices, turned.data, len(self))
 
-    def gram(self, rows: Ints, low: int, high: int, weight: Floats) -> Floats:
-        """Sum pairs of columns over rows, those in ``low:high``.  # (columns, columns, weights)."""
+    def pairs(self, rows: Ints, low: int, high: int, weight: Floats) -> Floats:
+        """Sum pairs of columns in ``low:high`` over rows.  # (columns, columns, weights)."""
         out = np.zeros((high - low, high - low, weight.shape[1]))
         pairwise(self.start, self.index, self.amount, rows, low, high, weight, out)
+        below = np.tril_indices(high - low, -1)
+        out[below] = out[below[::-1]]
         return out
 
-    def sums(self, rows: Ints, low: int, high: int, weight: Floats) -> Floats:
-        """Sum columns over rows, those in ``low:high``.  # (columns, weights)."""
-        out = np.zeros((high - low, weight.shape[1]))
-        sums(self.start, self.index, self.amount, rows, low, high, weight, out)
-        return out
+    def system(
+        self, rows: Ints, low: int, high: int, weight: Floats, value: Floats
+    ) -> tuple[Floats, Floats]:
+        """Sum over rows pairs of columns, and columns times values; a constant comes first.
+
+        Returns arrays of shape (1 + columns, 1 + columns) and (1 + columns, values).
+        """
+        n = 1 + high - low
+        gram, sums = np.zeros((n, n)), np.zeros((n, value.shape[1]))
+        arrays = self.start, self.index, self.amount
+        normal_system(*arrays, rows, low, high, weight, value, gram, sums)
+        return np.triu(gram) + np.triu(gram, 1).T, sums
 
     def picked(self, columns: Ints, rows: Bools) -> Sparse:
         """Of a matrix by columns keep some columns, and some rows: the others are zero."""

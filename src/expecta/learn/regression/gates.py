@@ -134,4 +134,6 @@ class _Copier:
         if same:
             return node
         copies = [Element(a, b, e.rows[self._inside[e.rows]], e.boxes) for a, b, e in elements]
+        for e in node.elements:  # others may share the node: the part's rows no longer reach it
+            e.rows = e.rows[~self._inside[e.rows]]
         return Inner(node.v, copies) if copies else None

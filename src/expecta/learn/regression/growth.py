@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,11 +20,15 @@ from expecta.learn.regression.gates import Element, Inner, Leaf, every_element, 
 from expecta.learn.regression.losses import Loss
 from expecta.learn.regression.newton import Problem, minimise
 from expecta.learn.regression.splits import Proposal, Scout
+from expecta.settings import current
+from expecta.threads import each
 from expecta.vtree import Vtree
 
 __all__ = ["Growth", "Options", "Table"]
 
 SHARED, OWN = Shrinkage(0.1, 1.0), Shrinkage(3.0, 10.0)
+EXACT = 1e-9  # gradient of the last fit
+ENOUGH = 3e-4  # share of the loss that a step of the others must promise
 FREE = 1e-6  # pull on the overall constant: none to speak of
 
 
@@ -76,6 +82,14 @@ class Table:
         return found
 
 
+class _Look(NamedTuple):
+    """What a look at an element found, and in which round that was."""
+
+    when: int
+    element: Element  # kept, so that its identity is not given to another
+    proposal: Proposal | None
+
+
 class Growth:
     """One circuit growing on the rows of a table that have weight; the others look on."""
 
@@ -96,12 +110,10 @@ class Growth:
         self.boxes.add(everything, np.arange(len(table.curves)), shared, FREE, k)
         self.boxes.all[0].theta[0] = loss.start(table.y, weight)
         self.root = first_circuit(table.vtree, table.cardinalities, n)
-        self.n_splits = 0
-        self._looked: dict[int, tuple[int, Element, Proposal | None]] = {}
-        self._round = 0
-        self.fit()
+        self.made: list[list[tuple[int, Proposal]]] = []  # splits by round, elements by place
+        self._looked: dict[int, _Look] = {}
 
-    def fit(self, tolerance: float = 1e-3) -> None:
+    def fit(self, enough: float = ENOUGH) -> None:
         """Fit all parameters, starting from where they are; sets ``g``, the predictions."""
         by_column = self.boxes.matrix()
         by_row = by_column.transposed()
@@ -114,61 +126,86 @@ class Growth:
             self.boxes.penalty(),
             self.boxes.precondition,
         )
-        self.boxes.theta = theta = minimise(problem, self.boxes.theta, tolerance=tolerance)
+        self.boxes.theta = theta = minimise(
+            problem, self.boxes.theta, tolerance=EXACT, enough=enough
+        )
         self.g: Floats = by_row @ theta
 
     # -- splits -----------------------------------------------------------------------
 
+    @property
+    def n_splits(self) -> int:
+        """How many splits were made."""
+        return sum(map(len, self.made))
+
     def step(self, most: int) -> int:
         """Make the best splits, at most so many, and fit; returns how many were made."""
         chosen = self._choose(min(most, self.options.batch))
-        for node, element, proposal in chosen:
-            self._apply(node, element, proposal)
+        self._split(chosen)
         if chosen:
             self.fit()
-        self._round += 1
-        self.n_splits += len(chosen)
         return len(chosen)
 
-    def _choose(self, most: int) -> list[tuple[Inner, Element, Proposal]]:
+    def replay(self, made: Sequence[Sequence[tuple[int, Proposal]]], most: int) -> None:
+        """Make the first splits that another growth on the same table made."""
+        for chosen in made:
+            self._split(chosen[: most - self.n_splits])
+
+    def _split(self, chosen: Sequence[tuple[int, Proposal]]) -> None:
+        if not chosen:
+            return
+        elements = list(every_element(self.root))
+        for place, proposal in chosen:
+            self._apply(*elements[place], proposal)
+        self.made.append(list(chosen))
+
+    def _choose(self, most: int) -> list[tuple[int, Proposal]]:
         """Pick splits of elements that do not overlap, best first.
 
         Promises of earlier rounds serve as estimates: only those at the top are renewed.
         """
-        scout = self._scout()
-        waiting: list[tuple[float, int, Inner, Element]] = []
-        looked: dict[int, tuple[int, Element, Proposal | None]] = {}
-        for node, element in every_element(self.root):
-            first, last = self.table.spans[node.v]
-            if last - first > self.options.scope:
-                continue
-            if id(element) in self._looked:
-                looked[id(element)] = self._looked[id(element)]
-            else:
-                proposal = scout.propose(element.rows, first, last)
-                looked[id(element)] = (self._round, element, proposal)
-            found = looked[id(element)][2]
-            if found is not None:
-                waiting.append((found.net, len(waiting), node, element))
-        self._looked = looked
-        waiting.sort(key=lambda one: one[:2])
-        chosen: list[tuple[Inner, Element, Proposal]] = []
+        scout, now = self._scout(), len(self.made)
+        elements = list(every_element(self.root))
+        small = [
+            last - first <= self.options.scope
+            for first, last in (self.table.spans[node.v] for node, _ in elements)
+        ]
+        known, self._looked = self._looked, {}
+
+        def look(place: int) -> None:
+            node, element = elements[place]
+            found = scout.propose(element.rows, *self.table.spans[node.v])
+            self._looked[id(element)] = _Look(now, element, found)
+
+        new = [place for place, fits in enumerate(small) if fits]
+        for place in new:
+            element = elements[place][1]
+            if id(element) in known:
+                self._looked[id(element)] = known[id(element)]
+        new = [place for place in new if id(elements[place][1]) not in self._looked]
+        each(look, [(place,) for place in new], current().n_threads())
+        looks = [self._looked.get(id(element)) for _, element in elements]
+        waiting = sorted(
+            (seen.proposal.net, -place)
+            for place, seen in enumerate(looks)
+            if seen is not None and seen.proposal is not None
+        )
+        chosen: list[tuple[int, Proposal]] = []
         while waiting and len(chosen) < most:
-            net, place, node, element = waiting.pop()
-            if chosen and net < self.options.within * chosen[0][2].net:
+            net, place = waiting.pop()
+            place = -place
+            if chosen and net < self.options.within * chosen[0][1].net:
                 break
-            if any(self._overlap(node, element, *other[:2]) for other in chosen):
+            if any(self._overlap(*elements[place], *elements[other]) for other, _ in chosen):
                 continue
-            when, _, proposal = looked[id(element)]
-            if when < self._round:
-                proposal = scout.propose(element.rows, *self.table.spans[node.v])
-                looked[id(element)] = (self._round, element, proposal)
-                if proposal is not None:
-                    waiting.append((proposal.net, place, node, element))
-                    waiting.sort(key=lambda one: one[:2])
-                continue
-            assert proposal is not None
-            chosen.append((node, element, proposal))
+            seen = self._looked[id(elements[place][1])]
+            if seen.when < now:
+                look(place)
+                renewed = self._looked[id(elements[place][1])].proposal
+                if renewed is not None:
+                    bisect.insort(waiting, (renewed.net, -place))
+            elif seen.proposal is not None:
+                chosen.append((place, seen.proposal))
         return chosen
 
     def _overlap(self, node: Inner, element: Element, other: Inner, taken: Element) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from expecta.arrays import Bools, Floats, Ints
 from expecta.pair.compiled import kernel
 
-__all__ = ["count_entries", "fill_entries", "multiply", "pairwise", "pick", "sums"]
+__all__ = ["count_entries", "fill_entries", "multiply", "normal_system", "pairwise", "pick"]
 
 
 @kernel
@@ -86,14 +86,14 @@ def pairwise(
     weight: Floats,
     out: Floats,
 ) -> None:
-    """Add to ``out[i, j, k]`` the sum over rows of features i, j in ``low:high`` and weight k."""
+    """Add to ``out[i, j, k]`` the sum over rows of features i <= j times weight k."""
     width = weight.shape[1]
     for row in rows:
         begin = _first(indices, indptr[row], indptr[row + 1], low)
         end = _first(indices, begin, indptr[row + 1], high)
         for a in range(begin, end):
             i = indices[a] - low
-            for b in range(begin, end):
+            for b in range(a, end):
                 j = indices[b] - low
                 amount = data[a] * data[b]
                 for k in range(width):
@@ -101,7 +101,7 @@ def pairwise(
 
 
 @kernel
-def sums(
+def normal_system(
     indptr: Ints,
     indices: Ints,
     data: Floats,
@@ -109,16 +109,29 @@ def sums(
     low: int,
     high: int,
     weight: Floats,
-    out: Floats,
+    value: Floats,
+    gram: Floats,
+    sums: Floats,
 ) -> None:
-    """Add to ``out[i, k]`` the sum over rows of feature i in ``low:high`` and weight k."""
+    """Add up, over rows, weighted pairs of features and values times features.
+
+    The first feature is a constant, those in ``low:high`` follow. Of pairs (i, j) only those
+    with i <= j are written.
+    """
+    outputs = value.shape[1]
     for row in rows:
         begin = _first(indices, indptr[row], indptr[row + 1], low)
-        for entry in range(begin, indptr[row + 1]):
-            if indices[entry] >= high:
-                break
-            for k in range(weight.shape[1]):
-                out[indices[entry] - low, k] += data[entry] * weight[row, k]
+        end = _first(indices, begin, indptr[row + 1], high)
+        gram[0, 0] += weight[row]
+        for k in range(outputs):
+            sums[0, k] += value[row, k]
+        for a in range(begin, end):
+            i = indices[a] - low + 1
+            gram[0, i] += data[a] * weight[row]
+            for k in range(outputs):
+                sums[i, k] += data[a] * value[row, k]
+            for b in range(a, end):
+                gram[i, indices[b] - low + 1] += data[a] * data[b] * weight[row]
 
 
 @kernel

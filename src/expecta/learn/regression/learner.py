@@ -20,7 +20,6 @@ PATIENCE = 3  # rounds without a better held-out loss
 PROGRESS = 1e-3  # share by which it must fall to count as better
 ENOUGH = 1e-2  # the smallest circuit within this share of the best loss is taken
 FIRST = 8  # splits by which penalties are compared
-EXACT = 1e-9  # of the last fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,17 +86,15 @@ def grow(
     table = Table(codes, vtree, curves, y)
     link = "logistic" if loss == "logistic" else "identity"
     numbers = [] if fold is None else [f for f in np.unique(fold).tolist() if f >= 0]
+    parts = [np.where(fold == f, 0.0, weight) for f in numbers]
+    trials: dict[float, list[_Trial]] = {}
     tried: dict[float, dict[int, float]] = {}
     penalty, n_splits = penalties[0], max_splits
     if numbers:
-        assert fold is not None
-        trials = {}
         for penalty in penalties:
-            growths = (
-                Growth(table, np.where(fold == f, 0.0, weight), chosen_loss, penalty, options)
-                for f in numbers
-            )
-            trials[penalty] = [_Trial(growth, weight) for growth in growths]
+            trials[penalty] = [
+                _Trial(Growth(table, rows, chosen_loss, penalty, options), weight) for rows in parts
+            ]
             tried[penalty] = _together(trials[penalty], min(FIRST, max_splits))
             report(f"penalty {penalty:g}: held out {min(tried[penalty].values()):.4g}")
         penalty = min(penalties, key=lambda one: min(tried[one].values()))
@@ -105,19 +102,24 @@ def grow(
         best = min(tried[penalty].values())
         n_splits = min(size for size, it in tried[penalty].items() if it <= best * (1 + ENOUGH))
 
-    def grown(rows: Floats) -> RegressionCircuit:
+    def again(rows: Floats, made: Growth | None) -> RegressionCircuit:
         growth = Growth(table, rows, chosen_loss, penalty, options)
-        while growth.n_splits < n_splits and growth.step(n_splits - growth.n_splits):
-            report(f"{growth.n_splits} of {n_splits} splits")
-        growth.fit(EXACT)
+        if made is not None:
+            growth.replay(made.made, n_splits)
+        else:
+            growth.fit()
+            while growth.n_splits < n_splits and growth.step(n_splits - growth.n_splits):
+                report(f"{growth.n_splits} of {n_splits} splits")
+        report(f"all parameters of {n_splits} splits")
+        growth.fit(enough=0.0)
         return growth.circuit(link)
 
-    folds = []
-    if keep_folds and fold is not None:
-        folds = [grown(np.where(fold == f, 0.0, weight)) for f in numbers]
+    growths = [trial.growth for trial in trials[penalty]] if numbers else []
+    folds = [again(*one) for one in zip(parts, growths, strict=True)] if keep_folds else []
     found = tried.get(penalty, {})
     return Grown(
-        circuit=grown(weight),
+        # the structure found without a single fold will do; of several none is that of all rows
+        circuit=again(weight, growths[0] if len(growths) == 1 else None),
         penalty=penalty,
         n_splits=n_splits,
         held_out=found.get(n_splits, float("nan")),
@@ -131,7 +133,8 @@ class _Trial:
     """A growth without some rows, and their mean loss after each number of splits."""
 
     def __init__(self, growth: Growth, weight: Floats) -> None:
-        self._growth, self._weight = growth, weight
+        self.growth, self._weight = growth, weight
+        growth.fit()
         self._out = (growth.weight == 0) & (weight > 0)
         self._since = 0
         self.found: dict[int, float] = {}
@@ -139,7 +142,7 @@ class _Trial:
 
     def run(self, max_splits: int) -> None:
         """Grow until the loss has not fallen for some rounds."""
-        growth = self._growth
+        growth = self.growth
         while self._since < PATIENCE and growth.n_splits < max_splits:
             if not growth.step(max_splits - growth.n_splits):
                 self._since = PATIENCE
@@ -147,12 +150,12 @@ class _Trial:
             self._look()
 
     def _look(self) -> None:
-        y, g = self._growth.table.y[self._out], self._growth.g[self._out]
-        losses = self._growth.loss.value(y, g).sum(axis=1)
+        y, g = self.growth.table.y[self._out], self.growth.g[self._out]
+        losses = self.growth.loss.value(y, g).sum(axis=1)
         now = float(np.average(losses, weights=self._weight[self._out]))
         best = min(self.found.values(), default=np.inf)
         self._since = 0 if now < best * (1 - PROGRESS) else self._since + 1
-        self.found[self._growth.n_splits] = now
+        self.found[self.growth.n_splits] = now
 
 
 def _together(trials: list[_Trial], max_splits: int) -> dict[int, float]:

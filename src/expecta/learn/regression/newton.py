@@ -13,10 +13,11 @@ from expecta.learn.regression.losses import Loss
 
 __all__ = ["Problem", "minimise"]
 
-STEPS = 40  # of Newton's method, at most
-INNER = 500  # iterations of conjugate gradients per step, at most
+STEPS = 40, 2  # of Newton's method, at most; where a rough solution is enough
+INNER = 500, 10  # iterations of conjugate gradients per step, at most; likewise
 ENOUGH = 1e-4  # share of the promised drop that a step must bring
 HALVINGS = 30
+ROUGH = 0.1  # share of the residual that is left where a rough solution is enough
 
 
 class Problem(NamedTuple):
@@ -37,10 +38,13 @@ class Problem(NamedTuple):
         return found
 
 
-def minimise(problem: Problem, theta: Floats, *, tolerance: float = 1e-8) -> Floats:
+def minimise(
+    problem: Problem, theta: Floats, *, tolerance: float = 1e-8, enough: float = 0.0
+) -> Floats:
     """Find the parameters of least penalised loss, starting from ``theta``.
 
-    Stops when the gradient has fallen to ``tolerance`` of its norm at zero. Each iteration
+    Stops when the gradient has fallen to ``tolerance`` of its norm at zero, or when a step
+    promised a drop of less than ``enough`` of the loss. An iteration of conjugate gradients
     costs two products with the features.  # (parameters, outputs)
     """
     weight = problem.weight[:, None]
@@ -49,7 +53,7 @@ def minimise(problem: Problem, theta: Floats, *, tolerance: float = 1e-8) -> Flo
     size = np.linalg.norm(problem.by_column @ (weight * at_zero), axis=0) + 1e-300
     now = problem.value(theta, g)
     before = np.inf
-    for _ in range(STEPS):
+    for _ in range(STEPS[enough > 0]):
         slope = problem.by_column @ (weight * problem.loss.slope(problem.y, g))
         slope += problem.penalty(theta)
         far = float(np.max(np.linalg.norm(slope, axis=0) / size))
@@ -57,9 +61,12 @@ def minimise(problem: Problem, theta: Floats, *, tolerance: float = 1e-8) -> Flo
             break
         before = far
         curvature = weight * problem.loss.curvature(problem.y, g)
-        share = tolerance / far  # a quadratic is solved at once, others step by step
-        share = 0.5 * share if problem.loss.quadratic else min(0.1, max(0.1 * share, far))
-        step = _solve(problem, curvature, -slope, share)
+        # a quadratic could be solved at once; others are solved as well as the step deserves
+        share = tolerance / far
+        share = 0.5 * share if problem.loss.quadratic else min(max(far, 0.1 * share), 0.1)
+        if enough > 0:
+            share = max(share, ROUGH)
+        step = _solve(problem, curvature, -slope, share, INNER[enough > 0])
         towards = problem.by_row @ step
         promised = np.sum(step * slope, axis=0)  # negative: the step goes down
         length = np.ones(len(promised))
@@ -71,10 +78,14 @@ def minimise(problem: Problem, theta: Floats, *, tolerance: float = 1e-8) -> Flo
             length[worse] *= 0.5
         theta, g = theta + length * step, g + length * towards
         now = problem.value(theta, g)
+        if -0.5 * promised.sum() < enough * now.sum():
+            break
     return theta
 
 
-def _solve(problem: Problem, curvature: Floats, wanted: Floats, tolerance: float) -> Floats:
+def _solve(
+    problem: Problem, curvature: Floats, wanted: Floats, tolerance: float, most: int
+) -> Floats:
     """Solve (AᵀCA + P) x = wanted for every output, to a share of the residual's norm."""
     precondition = problem.precondition(curvature)
     x = np.zeros_like(wanted)
@@ -82,7 +93,7 @@ def _solve(problem: Problem, curvature: Floats, wanted: Floats, tolerance: float
     towards = near = precondition(residual)
     power = np.sum(residual * near, axis=0)
     goal = tolerance * np.linalg.norm(wanted, axis=0)
-    for _ in range(INNER):
+    for _ in range(most):
         if np.all(np.linalg.norm(residual, axis=0) <= goal):
             break
         image = problem.by_column @ (curvature * (problem.by_row @ towards))

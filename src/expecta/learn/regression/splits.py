@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import scipy.linalg
@@ -14,7 +15,8 @@ from expecta.learn.regression.features import Features
 
 __all__ = ["Part", "Proposal", "Scout"]
 
-FINALISTS = 6  # splits of an element whose drop is computed, not only estimated
+System: TypeAlias = tuple[Floats, Floats, Floats]  # slope, curvature, penalty
+FINALISTS = 4  # splits of an element whose drop is computed, not only estimated
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +68,10 @@ class Scout:
         known = rows[self.weight[rows] > 0]
         if len(known) < 2 * self.min_rows:
             return None
+        everything = self._system(known, first, last)
         best, drop = None, 0.0
         for place, allowed in self._screen(known, first, last):
-            hot = allowed[self.codes[known, place]]
-            sides = [self._system(known[side], first, last) for side in (hot, ~hot)]
+            sides = self._sides(known, place, allowed, first, last, everything)
             promised = sum(_drop(*side) for side in sides)
             if promised > drop:
                 best, drop = (place, allowed, sides), promised
@@ -86,11 +88,24 @@ class Scout:
         )
         return Proposal(net, place, parts)
 
+    def _sides(
+        self, rows: Ints, place: int, allowed: Bools, first: int, last: int, both: System
+    ) -> tuple[System, System]:
+        """Return the systems of the rows with an allowed value and of the others.
+
+        Only the smaller is summed up, the larger is what it leaves.
+        """
+        hot = allowed[self.codes[rows, place]]
+        few = 2 * np.count_nonzero(hot) <= len(hot)
+        small = self._system(rows[hot if few else ~hot], first, last)
+        large = (both[0] - small[0], both[1] - small[1], both[2])
+        return (small, large) if few else (large, small)
+
     def _screen(self, rows: Ints, first: int, last: int) -> list[tuple[int, Bools]]:
         """Rank all splits as if features were orthogonal; returns the best few."""
         low, high = int(self.coarse.first[first]), int(self.coarse.first[last])
         both = np.concatenate([self.slope, self.weight[:, None]], axis=1)
-        pairs = self.coarse.rows.gram(rows, low, high, both)  # (features, features, outputs + 1)
+        pairs = self.coarse.rows.pairs(rows, low, high, both)  # (features, features, outputs + 1)
         total = np.concatenate([both[rows].sum(axis=0)[None], np.einsum("iik->ik", pairs)])
         found: list[tuple[float, int, Bools]] = []
         for place in range(first, last):
@@ -124,18 +139,10 @@ class Scout:
         found: Floats = np.sum(drop - self.dispersion * weight * share, axis=1)
         return found
 
-    def _system(self, rows: Ints, first: int, last: int) -> tuple[Floats, Floats, Floats]:
-        """Slope, curvature and penalty of a constant and the tables of a range of variables."""
+    def _system(self, rows: Ints, first: int, last: int) -> System:
+        """Return slope, curvature and penalty of a constant and a range of variables' tables."""
         low, high = int(self.fine.first[first]), int(self.fine.first[last])
-        n = 1 + high - low
-        slope = np.empty((n, self.slope.shape[1]))
-        gram = np.empty((n, n))
-        weight = self.weight[:, None]
-        slope[0] = self.slope[rows].sum(axis=0)
-        slope[1:] = self.fine.rows.sums(rows, low, high, self.slope)
-        gram[0, 0] = self.weight[rows].sum()
-        gram[0, 1:] = gram[1:, 0] = self.fine.rows.sums(rows, low, high, weight)[:, 0]
-        gram[1:, 1:] = self.fine.rows.gram(rows, low, high, weight)[:, :, 0]
+        gram, slope = self.fine.rows.system(rows, low, high, self.weight, self.slope)
         key = (first, last)
         if key not in self._penalties:
             self._penalties[key] = self.shrinkage.of(self.curves[first:last], self.constant)
@@ -149,7 +156,7 @@ class Scout:
         fixed = 2.0 * twice.sum() + np.sum(np.diag(inverse) * np.diag(penalty))
         return 0.5 * self.dispersion * (len(gram) - float(fixed))
 
-    def _tables(self, system: tuple[Floats, Floats, Floats], first: int, last: int) -> Ints:
+    def _tables(self, system: System, first: int, last: int) -> Ints:
         """Choose the variables whose table, on its own, promises more than noise."""
         slope, gram, penalty = system
         start = 1 + self.fine.first[first : last + 1] - self.fine.first[first]
