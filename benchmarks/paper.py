@@ -2,13 +2,13 @@
 
     python benchmarks/paper.py [insurance abalone delta-ailerons elevators] [repeats=10]
 
-In every test row so many of the bits are hidden, uniformly, anew for every repeat; the figure
-is the RMSE of the expected prediction, its mean over the repeats. `theirs` is what the authors
-published, each with masks of its own; `paired` is their circuits under our masks, where they
-published these. Circuits learn from the training rows, and everything about them is chosen on
-the validation rows. `mean` and `median` put the test set's in place of a hidden bit, `mpe` the
-most probable completion, all under our circuits. Outputs are checked before they are printed,
-and written to benchmarks/results/paper.csv. Needs the data in EXPECTA_DATA, by default
+So many bits of every test row are hidden, uniformly, anew for every repeat; figures are means
+over the repeats of the RMSE of `expected`, the exact expected prediction, and of predictions
+with the test set's `mean` or `median` in place of a hidden bit, or the most probable completion
+(`mpe`). In brackets is what the authors published, by circuits and masks of their own; `paired`
+is their circuits under our masks, where they published these. Circuits learn from the training
+rows and are chosen on the validation rows. Outputs are checked before they are printed, and
+written to benchmarks/results/paper.csv. Needs the data in EXPECTA_DATA, by default
 ../shared/data.
 """
 
@@ -18,6 +18,7 @@ import csv
 import os
 import sys
 import time
+from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,25 +32,26 @@ HERE = Path(__file__).parent
 DATA = Path(os.environ.get("EXPECTA_DATA", HERE.parent.parent / "shared" / "data"))
 RESULTS = HERE / "results" / "paper.csv"
 NAMES = ("insurance", "abalone", "delta-ailerons", "elevators")
+METHODS = ("expected", "mean", "median", "mpe")
 SEEDS = (0, 1, 2)  # of random vtrees to choose from
+PUBLISHED_REPEATS = 10
 
 
 def load(name):
-    """Return the three parts, and by percentage: bits hidden, the authors' mean and std."""
-    data = SimpleNamespace(name=name, published={})
+    """Read the three parts, and the authors' curves: by percentage, then by method."""
+    data = SimpleNamespace(name=name, bits={}, mean=defaultdict(dict), std=defaultdict(dict))
     with np.load(DATA / "splits" / f"{name}.npz") as file:
         for part in ("train", "valid", "test"):
             x, y = file[f"x_{part}"].astype(np.int8), file[f"y_{part}"].astype(np.float64)
             setattr(data, part, (x, y))
     with (DATA / "reference" / "paper_figures.csv").open() as file:
         for line in csv.DictReader(file):
-            if (line["dataset"], line["method"]) == (name, "expected"):
-                figures = int(line["bits_missing"]), float(line["mean"]), float(line["std"])
-                data.published[int(line["percent"])] = figures
+            if line["dataset"] == name:
+                percent, method = int(line["percent"]), line["method"]
+                data.bits[percent] = int(line["bits_missing"])
+                data.mean[percent][method] = float(line["mean"])
+                data.std[percent][method] = float(line["std"])
     return data
-
-
-# -- learning -------------------------------------------------------------------------
 
 
 def densities(n_bits):
@@ -84,25 +86,23 @@ def learn(data):
     x, y = data.valid
     best = np.inf
     for label, density in densities(x.shape[1]):
-        began = time.perf_counter()
+        times = [time.perf_counter()]
         p = density.fit(data.train[0], x).circuit
-        middle = time.perf_counter()
+        times.append(time.perf_counter())
         g, how = regression(data, p.vtree)
+        times.append(time.perf_counter())
         pair = Pair(p, g)
-        seconds = f"{middle - began:.0f} + {time.perf_counter() - middle:.0f} s"
-        masks = (hide(x, bits, percent) for percent, (bits, _, _) in data.published.items())
-        errors = [rmse(pair.expectation(rows), y) for rows in masks]
+        masked = (hide(x, bits, percent) for percent, bits in data.bits.items())
+        errors = [rmse(pair.expectation(rows), y) for rows in masked]
         print(
-            f"  {label}: log-likelihood {p.log_prob(x).mean():.2f}, {how}, {seconds}; "
-            f"valid RMSE {errors[0]:.5g} complete, {np.mean(errors):.5g} over all percentages",
+            f"  {label}: log-likelihood {p.log_prob(x).mean():.2f}, {how}; valid RMSE "
+            f"{errors[0]:.5g} complete, {np.mean(errors):.5g} over all percentages; "
+            f"p {np.diff(times)[0]:.0f} s, g {np.diff(times)[1]:.0f} s",
             flush=True,
         )
         if np.mean(errors) < best:
-            best, chosen = np.mean(errors), (pair, f"{label}, {how}")
+            best, chosen = np.mean(errors), (pair, f"{label} vtree, {how}")
     return chosen
-
-
-# -- asking ---------------------------------------------------------------------------
 
 
 def hide(x, bits, *seed):
@@ -116,34 +116,40 @@ def rmse(predicted, y):
     return float(np.sqrt(np.mean((predicted - y) ** 2)))
 
 
-def methods(data, pair):
-    """What to predict rows with hidden bits by."""
-    mean = data.test[0].mean(axis=0)
-    median = np.median(data.test[0], axis=0).astype(np.int8)
+def ways(pair, x):
+    """The methods to predict rows with hidden bits by, for a test set."""
+    p, g, mean, median = pair.p, pair.g, x.mean(axis=0), np.median(x, axis=0).astype(np.int8)
     # a circuit at a fraction of a bit is its expectation with bits independent
-    apart = Pair(independent(pair.g.vtree, np.stack([1 - mean, mean], axis=1)), pair.g)
-    found = {
-        "ours": pair.expectation,
+    apart = Pair(independent(g.vtree, np.stack([1 - mean, mean], axis=1)), g)
+    return {
+        "expected": pair.expectation,
         "mean": apart.expectation,
-        "median": lambda rows: pair.g(np.where(rows < 0, median, rows)),
-        "mpe": lambda rows: pair.g(pair.p.mpe(rows).x),
+        "median": lambda rows: g(np.where(rows < 0, median, rows)),
+        "mpe": lambda rows: g(p.mpe(rows).x),
     }
+
+
+def authors(data):
+    """The authors' pair, if it is there; it must give what they published where none is drawn."""
     folder = DATA / "circuits" / data.name
-    if folder.exists():
-        vtree = Vtree.read(folder / f"{data.name}.vtree")
-        p = ProbabilisticCircuit.read(folder / f"{data.name}.psdd", vtree)
-        g = RegressionCircuit.read(folder / f"{data.name}.glc", vtree)
-        found["paired"] = Pair(p, g).expectation
-    return found
+    if not folder.exists():
+        return None
+    vtree = Vtree.read(folder / f"{data.name}.vtree")
+    p = ProbabilisticCircuit.read(folder / f"{data.name}.psdd", vtree)
+    pair = Pair(p, RegressionCircuit.read(folder / f"{data.name}.glc", vtree))
+    for percent in (0, 100):
+        rows = hide(data.test[0], data.bits[percent])
+        for method, way in ways(pair, data.test[0]).items():
+            error = rmse(way(rows), data.test[1])
+            assert np.isclose(error, data.mean[percent][method], rtol=1e-6), (percent, method)
+    return pair
 
 
-def check(data, pair):
-    """Expectations against sums over all completions, and against draws."""
-    x = data.test[0]
+def check(pair, x):
+    """Compare expectations with sums over all completions, and with means of draws."""
     p, g, n = pair.p, pair.g, x.shape[1]
     rng = np.random.default_rng(0)
-    for row in x[:5]:
-        row = row.copy()
+    for row in x[:5].copy():
         bits = rng.choice(n, 10, replace=False)
         row[bits] = -1
         every = np.repeat(row[None], 2**10, axis=0)
@@ -160,39 +166,31 @@ def check(data, pair):
 def measure(data, pair, how, repeats):
     """Yield a line of results for each percentage."""
     x, y = data.test
-    asked = methods(data, pair)
-    for percent, (bits, published, spread) in data.published.items():
-        # nothing is drawn where no bit is hidden, or every one
-        times = repeats if 0 < bits < x.shape[1] else 1
-        masks = [hide(x, bits, percent, repeat) for repeat in range(times)]
-        errors = {key: [rmse(ask(rows), y) for rows in masks] for key, ask in asked.items()}
-        if "paired" in errors and times == 1:  # read and asked as the authors did
-            assert np.isclose(errors["paired"][0], published)
-        noise = np.hypot(np.std(errors["ours"]) / times**0.5, spread / 10**0.5)
-        yield {
-            "set": data.name,
-            "percent": percent,
-            "ours": np.mean(errors["ours"]),
-            "std": np.std(errors["ours"]),
-            "theirs": published,
-            "ratio": np.mean(errors["ours"]) / published,
-            "noise": noise / published,  # standard error of the ratio, from both's masks
-            **{
-                key: np.mean(errors.get(key, np.nan)) for key in ("paired", "mean", "median", "mpe")
-            },
-            "repeats": times,
-            "how": how,
-        }
+    asked, rival = ways(pair, x), authors(data)
+    if rival is not None:
+        asked["paired"] = rival.expectation
+    for percent, bits in data.bits.items():
+        n = repeats if 0 < bits < x.shape[1] else 1  # else nothing is drawn
+        masked = [hide(x, bits, percent, repeat) for repeat in range(n)]
+        errors = {key: [rmse(way(rows), y) for rows in masked] for key, way in asked.items()}
+        mean, std = np.mean(errors["expected"]), np.std(errors["expected"])
+        published, spread = data.mean[percent]["expected"], data.std[percent]["expected"]
+        line = {"set": data.name, "percent": percent, "repeats": n, "std": std}
+        line["ratio"] = mean / published
+        line["noise"] = np.hypot(std / n**0.5, spread / PUBLISHED_REPEATS**0.5) / published
+        line["paired"] = np.mean(errors.get("paired", np.nan))
+        for key in METHODS:
+            line[key], line[f"published {key}"] = np.mean(errors[key]), data.mean[percent][key]
+        yield {**line, "how": how}
 
 
 def show(lines):
-    print("\n| % | ours | theirs | ratio | paired | mean | median | mpe |" + "\n|" + " --- |" * 8)
-    for line in lines:
-        rest = " | ".join(f"{line[key]:.5g}" for key in ("paired", "mean", "median", "mpe"))
-        print(
-            f"| {line['percent']} | {line['ours']:.5g} ± {line['std']:.2g} | {line['theirs']:.5g} "
-            f"| {line['ratio']:.4f} ± {line['noise']:.4f} | {rest} |"
-        )
+    print("| % | expected | ratio | paired | mean | median | mpe |\n|" + " --- |" * 7)
+    for one in lines:
+        cells = [f"{one[key]:.4g} ({one[f'published {key}']:.4g})" for key in METHODS]
+        cells[0] = f"{one['expected']:.5g} ± {one['std']:.1g} ({one['published expected']:.5g})"
+        cells[1:1] = [f"{one['ratio']:.4f} ± {one['noise']:.4f}", f"{one['paired']:.5g}"]
+        print(f"| {one['percent']} | " + " | ".join(cells) + " |")
 
 
 def write(lines):
@@ -216,17 +214,17 @@ def main(names, repeats):
         print(f"== {name}", flush=True)
         data = load(name)
         pair, how = learn(data)
-        check(data, pair)
+        check(pair, data.test[0])
         lines = list(measure(data, pair, how, repeats))
-        print(f"chosen: {how}")
-        print(f"complete rows: {lines[0]['ours']:.5g}, theirs {lines[0]['theirs']:.5g}")
+        complete = lines[0]
+        print(f"chosen: {how}; in all {time.perf_counter() - began:.0f} s")
+        print(f"complete rows: {complete['expected']:.5g} ({complete['published expected']:.5g})\n")
         show(lines)
         write(lines)
         every += lines
-        print(f"{time.perf_counter() - began:.0f} s\n", flush=True)
     behind = [f"{one['set']} {one['percent']}%" for one in every if one["ratio"] > 1]
     print(
-        f"no worse than theirs at {len(every) - len(behind)} of {len(every)} points; "
+        f"\nno worse than published at {len(every) - len(behind)} of {len(every)} points; "
         f"behind at {', '.join(behind) or 'none'}"
     )
 

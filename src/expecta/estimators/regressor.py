@@ -111,8 +111,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
         """Learn from a table with or without holes, and a number for each of its rows."""
-        if self.calibration_rows is not None:
-            whole("calibration_rows", self.calibration_rows, 0)
+        whole("calibration_rows", self.calibration_rows or 0, 0)
         target = read_target(y)
         table = self._training_table(X, len(target))
         weight = row_weights(sample_weight, len(target))

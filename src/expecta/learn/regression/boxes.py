@@ -91,7 +91,8 @@ class Boxes:
         nothing = np.empty((len(self.weight), 0))
         gram, _ = self.features.rows.system(rows, low, high, self.weight, nothing)
         chosen = np.concatenate([[0], columns - low + 1])
-        return gram[np.ix_(chosen, chosen)]
+        found: Floats = gram[np.ix_(chosen, chosen)]
+        return found
 
     # -- all boxes as one -------------------------------------------------------------
 

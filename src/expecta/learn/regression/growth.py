@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ __all__ = ["Growth", "Options", "Table"]
 SHARED, OWN = Shrinkage(0.1, 1.0), Shrinkage(3.0, 10.0)
 EXACT = 1e-9  # gradient of the last fit
 ENOUGH = 3e-4  # share of the loss that a step of the others must promise
+VAST, VAST_ENOUGH = 1 << 25, 1e-5  # numbers of a product, beyond which a last fit stops earlier
 FREE = 1e-6  # pull on the overall constant: none to speak of
 
 
@@ -44,6 +45,22 @@ class Options:
     within: float = 0.7  # share of the round's best drop that further splits must promise
     shared: Shrinkage = SHARED  # of the tables that all rows have
     own: Shrinkage = OWN  # of those of a box
+
+    @classmethod
+    def of(cls, loss: Loss, n_variables: int) -> Options:
+        """Return what served well for a kind of problem.
+
+        A logistic loss bends less than a squared one, so it takes more to be shrunk as much, and
+        then bears more tables. Where no split can see all variables there are many places to
+        split at once.
+        """
+        options = cls()
+        if not loss.quadratic:
+            shared, own = Shrinkage(1.0, 3.0), Shrinkage(9.0, 30.0)
+            options = replace(options, price=0.3, choosy=0.7, shared=shared, own=own)
+        if n_variables > options.scope:
+            options = replace(options, batch=128, within=0.05)
+        return options
 
 
 class Table:
@@ -114,9 +131,14 @@ class Growth:
         self._looked: dict[int, _Look] = {}
 
     def fit(self, enough: float = ENOUGH) -> None:
-        """Fit all parameters, starting from where they are; sets ``g``, the predictions."""
+        """Fit all parameters, starting from where they are; sets ``g``, the predictions.
+
+        Where there are very many features, "exact" is a drop below a hundred-thousandth.
+        """
         by_column = self.boxes.matrix()
         by_row = by_column.transposed()
+        if enough == 0 and by_row.start[-1] * self.table.y.shape[1] > VAST:
+            enough = VAST_ENOUGH
         problem = Problem(
             by_row,
             by_column,

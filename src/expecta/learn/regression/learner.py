@@ -80,8 +80,8 @@ def grow(
     report
         Told what goes on.
     """
-    options = options or Options()
     chosen_loss = LOSSES[loss]
+    options = options or Options.of(chosen_loss, codes.shape[1])
     weight = np.ones(len(codes)) if weight is None else weight
     table = Table(codes, vtree, curves, y)
     link = "logistic" if loss == "logistic" else "identity"
@@ -95,7 +95,10 @@ def grow(
             trials[penalty] = [
                 _Trial(Growth(table, rows, chosen_loss, penalty, options), weight) for rows in parts
             ]
-            tried[penalty] = _together(trials[penalty], min(FIRST, max_splits))
+            alone = len(penalties) == 1
+            tried[penalty] = _together(
+                trials[penalty], max_splits if alone else min(FIRST, max_splits)
+            )
             report(f"penalty {penalty:g}: held out {min(tried[penalty].values()):.4g}")
         penalty = min(penalties, key=lambda one: min(tried[one].values()))
         tried[penalty] = _together(trials[penalty], max_splits)

@@ -53,7 +53,8 @@ def minimise(
     size = np.linalg.norm(problem.by_column @ (weight * at_zero), axis=0) + 1e-300
     now = problem.value(theta, g)
     before = np.inf
-    for _ in range(STEPS[enough > 0]):
+    rough = enough > 1e-4
+    for _ in range(STEPS[rough]):
         slope = problem.by_column @ (weight * problem.loss.slope(problem.y, g))
         slope += problem.penalty(theta)
         far = float(np.max(np.linalg.norm(slope, axis=0) / size))
@@ -64,9 +65,8 @@ def minimise(
         # a quadratic could be solved at once; others are solved as well as the step deserves
         share = tolerance / far
         share = 0.5 * share if problem.loss.quadratic else min(max(far, 0.1 * share), 0.1)
-        if enough > 0:
-            share = max(share, ROUGH)
-        step = _solve(problem, curvature, -slope, share, INNER[enough > 0])
+        share = max(share, ROUGH) if rough else share
+        step = _solve(problem, curvature, -slope, share, INNER[rough])
         towards = problem.by_row @ step
         promised = np.sum(step * slope, axis=0)  # negative: the step goes down
         length = np.ones(len(promised))
