@@ -56,11 +56,9 @@ def load(name):
 
 def densities(n_bits):
     """Distributions to choose from: what differs is the vtree."""
-    yield "Chow-Liu", PSDD()
-    yield "bottom-up", PSDD(start="independent")
-    for seed in SEEDS:
-        vtree = Vtree.random(n_bits, seed=seed)
-        yield f"random {seed}", PSDD(start="independent", vtree=vtree)
+    found = {"Chow-Liu": PSDD(), "bottom-up": PSDD(start="independent")}
+    trees = {f"random {seed}": Vtree.random(n_bits, seed=seed) for seed in SEEDS}
+    return found | {key: PSDD(start="independent", vtree=tree) for key, tree in trees.items()}
 
 
 def regression(data, vtree):
@@ -85,19 +83,16 @@ def learn(data):
     """Learn a pair on each vtree; returns the one of least mean RMSE on the validation rows."""
     x, y = data.valid
     best = np.inf
-    for label, density in densities(x.shape[1]):
-        times = [time.perf_counter()]
+    for label, density in densities(x.shape[1]).items():
+        began = time.perf_counter()
         p = density.fit(data.train[0], x).circuit
-        times.append(time.perf_counter())
         g, how = regression(data, p.vtree)
-        times.append(time.perf_counter())
-        pair = Pair(p, g)
+        pair, seconds = Pair(p, g), time.perf_counter() - began
         masked = (hide(x, bits, percent) for percent, bits in data.bits.items())
         errors = [rmse(pair.expectation(rows), y) for rows in masked]
         print(
-            f"  {label}: log-likelihood {p.log_prob(x).mean():.2f}, {how}; valid RMSE "
-            f"{errors[0]:.5g} complete, {np.mean(errors):.5g} over all percentages; "
-            f"p {np.diff(times)[0]:.0f} s, g {np.diff(times)[1]:.0f} s",
+            f"  {label}: {seconds:.0f} s, log-likelihood {p.log_prob(x).mean():.2f}, {how}; "
+            f"valid RMSE {errors[0]:.5g} complete, {np.mean(errors):.5g} over all percentages",
             flush=True,
         )
         if np.mean(errors) < best:
@@ -185,10 +180,12 @@ def measure(data, pair, how, repeats):
 
 
 def show(lines):
+    first = lines[0]
+    print(f"complete rows: {first['expected']:.5g} ({first['published expected']:.5g})\n")
     print("| % | expected | ratio | paired | mean | median | mpe |\n|" + " --- |" * 7)
     for one in lines:
-        cells = [f"{one[key]:.4g} ({one[f'published {key}']:.4g})" for key in METHODS]
-        cells[0] = f"{one['expected']:.5g} ± {one['std']:.1g} ({one['published expected']:.5g})"
+        cells = [f"{one[key]:.5g} ({one[f'published {key}']:.5g})" for key in METHODS]
+        cells[0] = f"{one['expected']:.5g} ± {one['std']:.2g} ({one['published expected']:.5g})"
         cells[1:1] = [f"{one['ratio']:.4f} ± {one['noise']:.4f}", f"{one['paired']:.5g}"]
         print(f"| {one['percent']} | " + " | ".join(cells) + " |")
 
@@ -208,7 +205,7 @@ def write(lines):
 
 
 def main(names, repeats):
-    every = []
+    behind, total = [], 0
     for name in names:
         began = time.perf_counter()
         print(f"== {name}", flush=True)
@@ -216,17 +213,13 @@ def main(names, repeats):
         pair, how = learn(data)
         check(pair, data.test[0])
         lines = list(measure(data, pair, how, repeats))
-        complete = lines[0]
         print(f"chosen: {how}; in all {time.perf_counter() - began:.0f} s")
-        print(f"complete rows: {complete['expected']:.5g} ({complete['published expected']:.5g})\n")
         show(lines)
         write(lines)
-        every += lines
-    behind = [f"{one['set']} {one['percent']}%" for one in every if one["ratio"] > 1]
-    print(
-        f"\nno worse than published at {len(every) - len(behind)} of {len(every)} points; "
-        f"behind at {', '.join(behind) or 'none'}"
-    )
+        behind += [f"{name} {one['percent']}%" for one in lines if one["ratio"] > 1]
+        total += len(lines)
+    worse = ", ".join(behind) or "none"
+    print(f"\nno worse than published at {total - len(behind)} of {total} points; worse: {worse}")
 
 
 if __name__ == "__main__":

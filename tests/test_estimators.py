@@ -37,6 +37,9 @@ from expecta import (
     Vtree,
     random_regression,
 )
+from expecta.estimators.base import Seeds
+from expecta.estimators.conformal import ENOUGH
+from expecta.estimators.inputs import read
 from truth import Truth, complete_rows
 
 QUICK = {"max_bins": 8, "max_splits": 4, "penalties": (3.0,), "random_state": 0}
@@ -102,7 +105,7 @@ FOLDS = "folds are drawn by row: a row of weight 2 is in one fold, a row twice m
     [
         CircuitRegressor(density=ChowLiu(), calibration_rows=20, penalties=(3.0,)),
         CircuitClassifier(density=Independent(), penalties=(3.0,)),
-        CircuitRegressor(),
+        CircuitRegressor(calibration_rows=50),
     ],
     expected_failed_checks=lambda model: (
         {"check_sample_weight_equivalence_on_dense_data": FOLDS} if model.density is None else {}
@@ -836,15 +839,34 @@ def test_training_with_holes_beats_filling_them(kind, seed):
     assert error(holes) < 0.85 * error(filled)
 
 
+def test_completions_share_the_weight_and_the_fold_of_their_row():
+    table = holed(TABLE, len(Y), 0.2, seed=5)
+    model = regressor(completions=3).fit(table, Y)
+    codes = model.encoder_.codes(table)
+    weight = np.arange(len(Y)) % 4 + 0.5
+    weight[5] = 0.0
+    strata = np.zeros(len(Y), int)
+    training = model._training(read(table), weight, strata, Seeds.of(0))
+    np.testing.assert_allclose(np.bincount(training.origin, training.weight), weight)
+    times = np.bincount(training.origin, minlength=len(Y))
+    np.testing.assert_array_equal(times, np.where(codes.min(axis=1) < 0, 3, 1) * (weight > 0))
+    known = codes[training.origin]
+    np.testing.assert_array_equal(training.codes[known >= 0], known[known >= 0])
+    assert training.codes.min() >= 0
+    assert np.all(training.codes < model.encoder_.cardinalities_)
+    assert len({(a, b) for a, b in zip(training.origin, training.fold, strict=True)}) == 239
+    assert np.bincount(training.fold[np.unique(training.origin, return_index=True)[1]]).min() >= 47
+
+
 # -- intervals ------------------------------------------------------------------------
 
 
 def uneven(seed, n):
-    """Noise whose size depends on a column."""
+    """Noise that is small for most rows and large for some: far from normal."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     X[:, 1] += X[:, 0]
-    y = X[:, 0] + X[:, 1] + (0.2 + np.abs(X[:, 2])) * rng.normal(size=n)
+    y = X[:, 0] + X[:, 1] + np.where(X[:, 2] > 1, 3.0, 0.1) * rng.normal(size=n)
     return X, y, rng
 
 
@@ -853,16 +875,17 @@ def covered(model, X, y, coverage=0.9):
     return np.mean((low <= y) & (y <= high))
 
 
-def tolerance(rows, coverage=0.9, calibrated=300):
-    """Four standard errors of a share of rows, whose level was learned from some 300 rows."""
+def tolerance(rows, coverage=0.9, calibrated=ENOUGH):
+    """Four standard errors of a share of rows, whose level was learned from some rows too."""
     return 4 * np.sqrt(coverage * (1 - coverage) * (1 / rows + 1 / calibrated))
 
 
 @pytest.fixture(scope="module")
 def noisy():
     X, y, _ = uneven(0, 1200)
+    enough = 4 * int(ENOUGH)  # for each number of unknown columns
     return regressor(
-        density=ChowLiu(encoder=Encoder(max_bins=12)), max_bins=24, calibration_rows=1500
+        density=ChowLiu(encoder=Encoder(max_bins=12)), max_bins=24, calibration_rows=enough
     ).fit(X, y)
 
 
@@ -896,7 +919,7 @@ def test_intervals_widen_with_what_is_unknown(noisy):
 def test_calibrating_anew_restores_coverage(noisy):
     model = pickle.loads(pickle.dumps(noisy))
     X, y, rng = uneven(4, 2400)
-    y += 3.0 * rng.normal(size=len(y))
+    y += 8.0 * rng.normal(size=len(y))
     assert covered(model, X[1200:], y[1200:]) < 0.6
     assert model.calibrate(X[:1200], y[:1200]) is model
     for unknown in (0, 2):

@@ -15,9 +15,10 @@ from expecta.learn.regression import LOSSES, Curve, features, grow
 from expecta.learn.regression.curves import GROUPS
 from expecta.learn.regression.features import Features, Sparse, joined
 from expecta.learn.regression.gates import Leaf, every_element
-from expecta.learn.regression.growth import FREE, Growth, Options, Table
+from expecta.learn.regression.growth import FREE, Growth, Options
 from expecta.learn.regression.newton import Problem, minimise
 from expecta.learn.regression.splits import Part, Proposal
+from expecta.learn.regression.table import Table
 from strategies import vtrees
 
 seeds = st.integers(0, 2**31)

@@ -19,7 +19,7 @@ from expecta.arrays import Floats, Ints
 
 __all__ = ["Calibration", "hidden"]
 
-ENOUGH = 300.0  # rows that a quantile is taken over, where there are as many
+ENOUGH = 600.0  # rows that a quantile is taken over, where there are as many
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,8 @@ from expecta.queries.distribution import Distribution
 
 __all__ = ["CircuitRegressor"]
 
-AFFORDED = 2_000_000  # joins of gates that held-out predictions may come to
-ROWS = (1000, 4000)  # and how many predictions that is, at least and at most
+AFFORDED = 4_000_000  # joins of gates that held-out predictions may come to
+ROWS = (1000, 6000)  # and how many predictions that is, at least and at most
 TOLERANCE = 1e-4  # of probabilities in intervals: calibration is coarser by far
 
 
@@ -59,7 +59,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         with its share of the row's weight.
     calibration_rows
         Held-out predictions that intervals are calibrated on, beside those of complete rows;
-        0 for no calibration at all, None for 1,000 to 4,000, fewer where they cost more.
+        0 for no calibration at all, None for 1,000 to 6,000, fewer where they cost more.
     random_state
         A seed: the same seed gives the same model on any number of threads.
 

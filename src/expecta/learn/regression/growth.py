@@ -5,26 +5,23 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
+from expecta.arrays import Floats
 from expecta.circuits import build
 from expecta.circuits.regression import RegressionCircuit
 from expecta.learn.regression.boxes import Boxes, Shrinkage, allowed_rows
-from expecta.learn.regression.curves import Curve
-from expecta.learn.regression.features import Features, Sparse
 from expecta.learn.regression.gates import Element, Inner, Leaf, every_element, first_circuit, split
 from expecta.learn.regression.losses import Loss
 from expecta.learn.regression.newton import Problem, minimise
 from expecta.learn.regression.splits import Proposal, Scout
+from expecta.learn.regression.table import Table
 from expecta.settings import current
 from expecta.threads import each
-from expecta.vtree import Vtree
 
-__all__ = ["Growth", "Options", "Table"]
+__all__ = ["Growth", "Options"]
 
 SHARED, OWN = Shrinkage(0.1, 1.0), Shrinkage(3.0, 10.0)
 EXACT = 1e-9  # gradient of the last fit
@@ -61,42 +58,6 @@ class Options:
         if n_variables > options.scope:
             options = replace(options, batch=128, within=0.05)
         return options
-
-
-class Table:
-    """Complete rows and their targets, with features that all growths on them share."""
-
-    def __init__(self, codes: Ints, vtree: Vtree, curves: Sequence[Curve], y: Floats) -> None:
-        self.vtree, self.y = vtree, y
-        self.order = vtree.variable[vtree.variable >= 0]  # variables as the leaves have them
-        self.curves = [curves[x] for x in self.order]
-        self.codes = np.ascontiguousarray(codes[:, self.order], np.int32)
-        self.fine = Features(self.codes, [curve.basis for curve in self.curves])
-        self.cardinalities = np.array([len(curve.basis) for curve in curves])
-
-    @cached_property
-    def by_column(self) -> Sparse:
-        """The features by columns."""
-        return self.fine.rows.transposed()
-
-    @cached_property
-    def coarse(self) -> Features:
-        """A feature per group of values; of two groups the second."""
-        bases = [np.eye(curve.n_groups)[curve.groups] for curve in self.curves]
-        return Features(self.codes, [b[:, 1:] if b.shape[1] <= 2 else b for b in bases])
-
-    @cached_property
-    def spans(self) -> list[tuple[int, int]]:
-        """Which leaves are below each vtree node: a range."""
-        found: list[tuple[int, int]] = []
-        n = 0
-        for v, x in enumerate(self.vtree.variable.tolist()):
-            if x >= 0:
-                found.append((n, n + 1))
-                n += 1
-            else:
-                found.append((found[self.vtree.left[v]][0], found[self.vtree.right[v]][1]))
-        return found
 
 
 class _Look(NamedTuple):

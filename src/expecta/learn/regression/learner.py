@@ -10,8 +10,9 @@ import numpy as np
 from expecta.arrays import Floats, Ints
 from expecta.circuits.regression import RegressionCircuit
 from expecta.learn.regression.curves import Curve
-from expecta.learn.regression.growth import Growth, Options, Table
+from expecta.learn.regression.growth import Growth, Options
 from expecta.learn.regression.losses import LOSSES
+from expecta.learn.regression.table import Table
 from expecta.vtree import Vtree
 
 __all__ = ["Grown", "grow"]
@@ -95,10 +96,7 @@ def grow(
             trials[penalty] = [
                 _Trial(Growth(table, rows, chosen_loss, penalty, options), weight) for rows in parts
             ]
-            alone = len(penalties) == 1
-            tried[penalty] = _together(
-                trials[penalty], max_splits if alone else min(FIRST, max_splits)
-            )
+            tried[penalty] = _together(trials[penalty], min(FIRST, max_splits))
             report(f"penalty {penalty:g}: held out {min(tried[penalty].values()):.4g}")
         penalty = min(penalties, key=lambda one: min(tried[one].values()))
         tried[penalty] = _together(trials[penalty], max_splits)
