@@ -28,6 +28,7 @@ from expecta import (
     LatentTree,
     NaiveBayes,
     Pair,
+    RegressionCircuit,
     Vtree,
     random_regression,
 )
@@ -298,6 +299,11 @@ def test_what_has_no_place_in_a_file(tmp_path):
     seed = np.random.RandomState(0)
     refused(regressor(random_state=seed).fit(small, Y), "random_state is a whole number")
     refused(copy.copy(FITTED["regressor"]).set_params(max_bins="many"), "max_bins is a whole")
+    steep = copy.copy(FITTED["two"])
+    g = steep.circuit_
+    g = RegressionCircuit(g.structure, 1e9 * g.weight, g.bias, link=g.link)
+    steep.pair_ = Pair(steep.pair_.p, g)
+    refused(steep, "too large")
     with pytest.raises(NotFittedError):
         CircuitRegressor().save(tmp_path / "model")
 

@@ -348,3 +348,12 @@ def test_the_papers_tables_from_scratch(data, name, mark):
     p = learn_psdd(start, train, valid=valid).circuit
     assert p.properties.deterministic
     assert p.log_prob(test).mean() > mark
+
+
+def test_a_vtree_of_ones_own_is_used_whatever_the_start():
+    rng = np.random.default_rng(0)
+    X = rng.integers(2, size=(200, 5)).astype(np.int32)
+    vtree = Vtree.random(5, seed=3)
+    density = PSDD(vtree=vtree).fit(X)
+    assert density.circuit.vtree == vtree
+    assert "independent" in density.learned_.how

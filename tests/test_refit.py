@@ -160,6 +160,7 @@ def test_ridge_against_normal_equations(problem, warm, dense):
     with pytest.MonkeyPatch.context() as patch:
         if not dense:
             patch.setattr(parameters, "DENSE", 0)
+            patch.setattr(parameters, "EXACT", 1e-9)
         fitted = fit_parameters(g, X, y, penalties=[penalty], sample_weight=weight, warm=warm)
     agree(fitted, ridge(design(g, X), y, weight, penalty), 10.0)
     assert fitted.structure is g.structure
@@ -174,6 +175,7 @@ def test_logistic_against_a_dense_method(problem, warm, dense):
     with pytest.MonkeyPatch.context() as patch:
         if not dense:
             patch.setattr(parameters, "DENSE", 0)
+            patch.setattr(parameters, "EXACT", 1e-9)
         fitted = fit_parameters(
             g, X, y, loss="logistic", penalties=[penalty], sample_weight=weight, warm=warm
         )

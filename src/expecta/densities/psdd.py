@@ -37,7 +37,8 @@ class PSDD(Learner):
         of the columns, over ``vtree``.
     vtree
         For ``start="independent"``: "bottom-up" or "top-down", balanced by mutual
-        information, or a :class:`~expecta.Vtree` over the columns.
+        information. Or a :class:`~expecta.Vtree` over the columns, which is then used
+        whatever ``start`` says: the Chow-Liu tree has one of its own.
     pseudo_count
         Rows added to each distribution of the start; copies are pulled towards what
         they are copies of.
@@ -95,15 +96,16 @@ class PSDD(Learner):
         )
         self.circuit_ = found.circuit
         score = np.average(found.circuit.log_prob(valid.codes), weights=valid.weight)
-        return f"grown from {self.start}", float(score)
+        start = "independent" if isinstance(self.vtree, Vtree) else self.start
+        return f"grown from {start}", float(score)
 
     def _first(self, rows: Rows) -> ProbabilisticCircuit:
         """Return the circuit to grow."""
-        if self.start == "chow-liu":
+        if self.start not in ("chow-liu", "independent"):
+            raise ValueError(f"start is 'chow-liu' or 'independent', not {self.start!r}")
+        if self.start == "chow-liu" and not isinstance(self.vtree, Vtree):
             # the start must allow every row; its parameters are fitted anew
             return ChowLiu(pseudo_count=1.0).of_rows(rows, self.encoder_)
-        if self.start != "independent":
-            raise ValueError(f"start is 'chow-liu' or 'independent', not {self.start!r}")
         vtree = self.vtree
         if not isinstance(vtree, Vtree):
             if vtree not in ("bottom-up", "top-down"):

@@ -60,12 +60,17 @@ def save(estimator: CircuitEstimator, path: str | PathLike[str]) -> None:
     kind = type(estimator).__name__
     if _CLASSES.get(kind) is not type(estimator):
         raise DomainError(f"a {kind} has no file format; pickle it")
-    p, g = estimator.pair_.p, estimator.pair_.g
+    p, g, parameters = estimator.pair_.p, estimator.pair_.g, _parameters(estimator)
+    try:
+        _check_parameters(parameters, estimator.density_)
+        _check_size(p, g)
+    except (TypeError, ValueError) as problem:
+        raise DomainError(f"a file holds no such model: {problem}") from None
     density, density_arrays = parts_of(estimator.density_)
     encoder, encoder_arrays = estimator.encoder_.state()
     header = {
         "class": kind,
-        "parameters": _parameters(estimator),
+        "parameters": parameters,
         "named": hasattr(estimator, "feature_names_in_"),
         "penalty": float(estimator.penalty_),
         "n_splits": int(estimator.n_splits_),
@@ -99,12 +104,21 @@ def _parameters(estimator: CircuitEstimator) -> dict[str, Any]:
         given["density"] = "learned" if given["density"] is estimator.density_ else "to learn"
     for name in ("vtree", "encoder"):
         given[name] = given[name] is not None
-    found = {name: plain(value) for name, value in given.items()}
-    try:
-        _check_parameters(found, estimator.density_)
-    except (TypeError, ValueError) as problem:
-        raise DomainError(f"a file holds no such parameter: {problem}") from None
-    return found
+    return {name: plain(value) for name, value in given.items()}
+
+
+def _check_size(p: ProbabilisticCircuit, g: RegressionCircuit) -> None:
+    """Complain of numbers and sizes that nobody learns and that queries would choke on."""
+    most = np.zeros(len(g.vtree))
+    layer = g.structure.layer_of_node[g.structure.node_of_edge]
+    np.maximum.at(most, layer, np.abs(g.weight).max(axis=1))
+    with np.errstate(over="ignore"):
+        if not most.sum() + np.abs(g.bias).max() < GREATEST[g.link]:
+            raise ValueError("its circuit has numbers that are too large")
+    nodes, others = np.diff(g.structure.node_start), np.diff(p.structure.node_start)
+    values = np.append(g.cardinalities, 0)[g.vtree.variable]
+    if nodes.astype(float) @ (others + np.diff(p.structure.element_start) + values + nodes) > TABLE:
+        raise ValueError("its circuits are too large")
 
 
 def _check_parameters(given: Mapping[str, Any], density: Density) -> None:
@@ -235,23 +249,9 @@ class _Reader:
             self._fail("its pair belongs to another density")
         if g.n_outputs != outputs:
             self._fail(f"its circuit has {g.n_outputs} outputs, not {outputs}")
-        self._check_size(p, g)
+        self._make(lambda: _check_size(p, g))
         with np.errstate(over="ignore"):
             found.pair_ = self._make(lambda: Pair(p, g))
-
-    def _check_size(self, p: ProbabilisticCircuit, g: RegressionCircuit) -> None:
-        """Refuse numbers and sizes that nobody learns and that queries would choke on."""
-        most = np.zeros(len(g.vtree))
-        layer = g.structure.layer_of_node[g.structure.node_of_edge]
-        np.maximum.at(most, layer, np.abs(g.weight).max(axis=1))
-        with np.errstate(over="ignore"):
-            if not most.sum() + np.abs(g.bias).max() < GREATEST[g.link]:
-                self._fail("its circuit has numbers that are too large")
-        nodes, others = np.diff(g.structure.node_start), np.diff(p.structure.node_start)
-        values = np.append(g.cardinalities, 0)[g.vtree.variable]
-        others = others + np.diff(p.structure.element_start) + values + nodes
-        if np.sum(nodes.astype(np.float64) * others) > TABLE:
-            self._fail("its circuits are too large")
 
     def _validation(self) -> dict[float, dict[int, float]]:
         tried = self._take("validation", "float64", 2)

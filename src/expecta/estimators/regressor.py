@@ -227,17 +227,14 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         the standard deviation some ten times that.
         """
         codes, complete = self._codes(X)
-        mean = np.empty(len(codes))
+        mean, std = np.zeros((2, len(codes)))
         mean[complete] = self.circuit_(codes[complete])
         if not np.all(complete):
             asked = self._open(codes, complete)
             mean[~complete] = self.pair_.expectation(asked)[~complete]
-        if not return_std:
-            return mean
-        std = np.zeros(len(codes))
-        if not np.all(complete):
-            std[~complete] = self.pair_.std(asked)[~complete]
-        return mean, std
+            if return_std:
+                std[~complete] = self.pair_.std(asked)[~complete]
+        return (mean, std) if return_std else mean
 
     def predict_distribution(self, X: Any, *, noise: float | None = None) -> Distribution:  # noqa: ANN401
         """Distribution of y given what is known: unknown inputs and residual noise together.

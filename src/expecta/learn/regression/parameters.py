@@ -19,7 +19,7 @@ from expecta.learn.regression.wires import Wires, predict
 __all__ = ["fit_parameters"]
 
 DENSE = 2000  # parameters up to which conjugate gradients have a dense system to help them
-ROUGH, EXACT = 1e-5, 1e-8  # gradient left, of that at zero: to choose a penalty by, at the end
+ROUGH, EXACT = 1e-5, 1e-7  # gradient left, of that at zero: to choose a penalty by, at the end
 
 
 def fit_parameters(
