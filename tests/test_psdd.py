@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from expecta import ProbabilisticCircuit, Vtree, random_probabilistic
+from expecta import PSDD, ProbabilisticCircuit, Vtree, random_probabilistic
 from expecta.circuits.constructions import independent
 from expecta.errors import DomainError, PropertyError
 from expecta.learn.psdd import fit_parameters, learn_psdd
