@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -12,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from expecta.arrays import Bools, Floats, Ints
-from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
 from expecta.densities import PSDD, Density, LatentTree
 from expecta.densities.checks import whole
@@ -21,44 +21,19 @@ from expecta.encoding.columns import Column
 from expecta.encoding.tables import Table, check_size
 from expecta.errors import DomainError
 from expecta.estimators.inputs import checked_penalties, read
-from expecta.learn.regression import Curve, Grown, grow
+from expecta.estimators.training import Seeds, Training, completed
+from expecta.learn.regression import LOSSES, Curve, Grown, grow
 from expecta.pair import Pair
 from expecta.settings import Progress
 from expecta.vtree import Vtree
 
-__all__ = ["CircuitEstimator", "Seeds", "Training"]
+__all__ = ["CircuitEstimator"]
 
 FEW = 20  # rows below which none are held out, and the circuit is additive
 MANY = 5000  # rows from which one fold is held out, not each of five in turn
 FOLDS = 5
+ROUNDS = 3  # of weighing completions by the target and learning anew
 UNTESTED = 3.0  # penalty where there are too few rows to choose one
-
-
-class Seeds(NamedTuple):
-    """A seed for each thing that is drawn."""
-
-    density: int
-    folds: int
-    completions: int
-    calibration: int
-
-    @classmethod
-    def of(cls, random_state: Any) -> Seeds:  # noqa: ANN401
-        """Derive them from scikit-learn's kind of seed."""
-        if isinstance(random_state, np.random.RandomState | np.random.Generator):
-            draw = getattr(random_state, "integers", getattr(random_state, "randint", None))
-            random_state = int(draw(2**31 - 1))  # type: ignore[misc]
-        rng = np.random.default_rng(random_state)
-        return cls(*(int(seed) for seed in rng.integers(2**31 - 1, size=len(cls._fields))))
-
-
-class Training(NamedTuple):
-    """Complete rows to learn a circuit from."""
-
-    codes: Ints  # (rows, variables)
-    origin: Ints  # (rows,) row of the table; one with holes is completed several times
-    weight: Floats  # (rows,)
-    fold: Ints | None  # (rows,)
 
 
 class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
@@ -157,7 +132,7 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
         origin = np.repeat(rows, times)
         full = codes[origin]
         if np.any(holes):
-            full[np.repeat(holes, times)] = _completed(
+            full[np.repeat(holes, times)] = completed(
                 self.refined_.circuit, codes[rows[holes]], self.completions, seeds.completions
             )
         fold = None
@@ -169,7 +144,8 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
             if len(rows) >= MANY:
                 place[place > 0] = -1
             fold = np.repeat(place, times)
-        return Training(full, origin, weight[origin] / np.repeat(times, times), fold)
+        times = np.repeat(times, times)
+        return Training(full, origin, weight[origin] / times, fold, times)
 
     def _grow(self, training: Training, y: Floats, loss: str, *, keep_folds: bool) -> Grown:
         """Learn the circuit."""
@@ -177,19 +153,24 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
         curves = [_curve(column) for column in self.encoder_.columns_]
         tested = training.fold is not None
         with Progress(type(self).__name__, None) as progress, threadpool_limits(1):
-            grown = grow(
+            learn = partial(
+                grow,
                 training.codes,
                 y[training.origin],
                 vtree=self.refined_.circuit.vtree,
                 curves=curves,
                 loss=loss,
-                weight=training.weight,
                 fold=training.fold,
                 penalties=penalties if tested else [UNTESTED],
                 max_splits=self.max_splits if tested else 0,
                 keep_folds=keep_folds and tested,
                 report=lambda what: progress.advance(label=f"{type(self).__name__} {what}"),
             )
+            weight = training.weight
+            grown = learn(weight=weight)
+            for _ in range(ROUNDS if np.any(training.times > 1) else 0):
+                weight = training.given_target(y, grown.circuit, LOSSES[loss], weight)
+                grown = learn(weight=weight)
         self.penalty_, self.n_splits_ = grown.penalty, grown.n_splits
         self.validation_ = grown.tried
         return grown
@@ -279,13 +260,3 @@ def _curve(column: Column) -> Curve:
     ordered = column.kind in ("integer", "number", "date", "datetime", "duration")
     unit = max(float(np.abs(column.means).max(initial=0.0)), 1.0)  # no difference overflows
     return Curve.of(column.counts, column.means / unit if ordered else None)
-
-
-def _completed(p: ProbabilisticCircuit, codes: Ints, n: int, seed: int) -> Ints:
-    """Draw completions of rows, n of each; those of probability zero as if nothing were known."""
-    rng = np.random.default_rng(seed)
-    possible = np.isfinite(p.log_prob(codes))
-    evidence = np.where(possible[:, None], codes, -1).astype(np.int32)
-    drawn = p.sample(n, given=evidence, seed=rng).reshape(-1, codes.shape[1])
-    known = np.repeat(codes, n, axis=0)
-    return np.where(known >= 0, known, drawn).astype(np.int32)

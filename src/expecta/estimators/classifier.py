@@ -16,8 +16,9 @@ from expecta.circuits.constructions import linear
 from expecta.densities.checks import finite
 from expecta.encoding.scalars import is_missing
 from expecta.errors import DomainError
-from expecta.estimators.base import UNTESTED, CircuitEstimator, Seeds
+from expecta.estimators.base import UNTESTED, CircuitEstimator
 from expecta.estimators.inputs import row_weights
+from expecta.estimators.training import Seeds
 from expecta.pair import Pair
 from expecta.queries.distribution import Distribution
 from expecta.queries.spectral import check_tolerance

@@ -14,9 +14,10 @@ from expecta.arrays import Floats, Ints
 from expecta.circuits.regression import RegressionCircuit
 from expecta.densities.checks import whole
 from expecta.errors import DomainError
-from expecta.estimators.base import FEW, CircuitEstimator, Seeds, Training
+from expecta.estimators.base import FEW, CircuitEstimator
 from expecta.estimators.conformal import Calibration, hidden
 from expecta.estimators.inputs import read_target, row_weights
+from expecta.estimators.training import Seeds, Training
 from expecta.pair import Pair
 from expecta.queries.distribution import Distribution
 
@@ -55,8 +56,8 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
     penalties
         Strengths of shrinkage to choose from by held-out loss, as multiples of the default.
     completions
-        Training rows with holes are learned from as so many draws of the density, each
-        with its share of the row's weight.
+        Training rows with holes are learned from as so many draws of the density, weighed
+        by how well they go with the row's target.
     calibration_rows
         Held-out predictions that intervals are calibrated on, beside those of complete rows;
         0 for no calibration at all, None for 1,000 to 6,000, fewer where they cost more.
@@ -148,7 +149,9 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         for number, g in enumerate(folds):
             out = fold == number
             residual[out] = target[training.origin[out]] - g(training.codes[out])
-        self.noise_ = _noise(residual, np.where(fold >= 0, training.weight, 0.0), target)
+        held_out = np.where(fold >= 0, training.weight, 0.0)
+        plain = np.where(training.times == 1, held_out, 0.0)  # completions are not what was
+        self.noise_ = _noise(residual, plain if np.any(plain > 0) else held_out, target)
         rng, n = np.random.default_rng(seeds.calibration), self.calibration_rows
         parts = []
         for number, g in enumerate(folds):
