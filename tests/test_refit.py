@@ -283,13 +283,43 @@ def test_of_equals_the_stronger_penalty(monkeypatch):
     tried = []
     fit = parameters._fit
 
-    def watched(wires, y, weight, loss, penalty, theta, tolerance):
+    def watched(wires, y, weight, loss, offset, penalty, theta, tolerance):
         tried.append(penalty)
-        return fit(wires, y, weight, loss, penalty, theta, tolerance)
+        return fit(wires, y, weight, loss, offset, penalty, theta, tolerance)
 
     monkeypatch.setattr(parameters, "_fit", watched)
     fit_parameters(g, X, np.zeros(4), valid=(X, np.zeros(4)), warm=False, penalties=(1.0, 7.0, 2.0))
     assert tried == [7.0, 2.0, 1.0, 7.0]
+
+
+@given(problems())
+@settings(max_examples=40)
+def test_towards_the_given_parameters(problem):
+    """What is left over is fitted by the same ridge regression; no other edge moves."""
+    g, X, weight, penalty, rng = problem
+    y = rng.normal(size=(len(X), g.n_outputs))
+    A = design(g, X)
+    given = np.vstack([g.bias, g.weight])
+    wanted = given + ridge(A, y - A @ given, weight, penalty)
+    options = {"loss": "squared", "penalties": [penalty], "sample_weight": weight}
+    agree(fit_parameters(g, X, y, towards="given", **options), wanted)
+    bound = fit_parameters(g, X, y, towards="given", **options | {"penalties": [1e12]})
+    assert np.allclose(bound.weight, g.weight, atol=1e-9)
+
+
+def test_a_start_far_on_the_wrong_side():
+    """Where the logistic loss is flat, and where it is straight."""
+    vtree, X = Vtree.balanced(2), complete_rows([2, 2])
+    y = np.array([0.0, 1.0, 1.0, 1.0])
+    want = fit_parameters(linear(vtree, [[0, 0], [0, 0]]), X, y, loss="logistic", penalties=[1.0])
+    for far in (800.0, -800.0, 1e5):
+        g = linear(vtree, [[far, 0.0], [0.0, -2 * far]], bias=far)
+        assert np.allclose(
+            fit_parameters(g, X, y, loss="logistic", penalties=[1.0])(X), want(X), atol=1e-6
+        )
+    g = linear(vtree, [[40.0, 0.0], [0.0, 60.0]])
+    sure = fit_parameters(g, X, np.ones(4), loss="logistic", penalties=[500.0])(X)
+    assert np.all(sure > 10) and np.all(np.isfinite(sure))  # no finite bias is the best
 
 
 # -- what is refused ------------------------------------------------------------------------
@@ -315,7 +345,7 @@ def test_what_is_refused():
     ):
         with pytest.raises(DomainError, match=words):
             fit_parameters(g, **{"X": X, "y": y, **bad})
-    for bad in ({"loss": "hinge"}, {"penalties": []}, {"penalties": [0.0]}):
+    for bad in ({"loss": "hinge"}, {"penalties": []}, {"penalties": [0.0]}, {"towards": "one"}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             fit_parameters(g, X, y, **bad)
     many = linear(Vtree.balanced(2), [np.zeros((2, 3))] * 2, link="logistic")

@@ -18,6 +18,8 @@ INNER = 500, 10  # iterations of conjugate gradients per step, at most; likewise
 ENOUGH = 1e-4  # share of the promised drop that a step must bring
 HALVINGS = 30
 ROUGH = 0.1  # share of the residual that is left where a rough solution is enough
+FAR = 50.0  # of a row, at most: where a loss is nearly straight its curvature promises too much
+LEAST = 1e-9  # curvature of a row, where a loss is flat
 
 
 class Problem(NamedTuple):
@@ -30,6 +32,7 @@ class Problem(NamedTuple):
     loss: Loss
     penalty: Callable[[Floats], Floats]  # θ -> Pθ
     precondition: Callable[[Floats], Callable[[Floats], Floats]]  # curvature -> (θ -> ~H⁻¹θ)
+    offset: Floats | float = 0.0  # of the predictions  (rows, outputs)
 
     def value(self, theta: Floats, g: Floats) -> Floats:
         """Penalised loss, per output."""
@@ -41,27 +44,33 @@ class Problem(NamedTuple):
 def minimise(
     problem: Problem, theta: Floats, *, tolerance: float = 1e-8, enough: float = 0.0
 ) -> Floats:
-    """Find the parameters of least penalised loss, starting from ``theta``.
+    """Find the parameters of least penalised loss, from ``theta`` or zero, whichever is better.
 
     Stops when the gradient has fallen to ``tolerance`` of its norm at zero, or when a step
     promised a drop of less than ``enough`` of the loss. An iteration of conjugate gradients
     costs two products with the features.  # (parameters, outputs)
     """
     weight = problem.weight[:, None]
-    g = problem.by_row @ theta
-    at_zero = problem.loss.slope(problem.y, np.zeros_like(g))
+    g = problem.offset + problem.by_row @ theta
+    zero = np.zeros_like(g) + problem.offset
+    at_zero = problem.loss.slope(problem.y, zero)
     size = np.linalg.norm(problem.by_column @ (weight * at_zero), axis=0) + 1e-300
+    bad = problem.value(theta, g) > problem.value(np.zeros_like(theta), zero)
+    theta, g = np.where(bad, 0.0, theta), np.where(bad, zero, g)
     now = problem.value(theta, g)
     before = np.inf
     rough = enough > 1e-4
     for _ in range(STEPS[rough]):
-        slope = problem.by_column @ (weight * problem.loss.slope(problem.y, g))
-        slope += problem.penalty(theta)
+        by_g = problem.loss.slope(problem.y, g)
+        slope = problem.by_column @ (weight * by_g) + problem.penalty(theta)
         far = float(np.max(np.linalg.norm(slope, axis=0) / size))
         if far <= tolerance or (far >= 0.999 * before and far < 1e3 * tolerance):
             break
         before = far
-        curvature = weight * problem.loss.curvature(problem.y, g)
+        curvature = problem.loss.curvature(problem.y, g)
+        if not problem.loss.quadratic:
+            curvature = np.maximum(curvature, np.maximum(np.abs(by_g) / FAR, LEAST))
+        curvature *= weight
         # a quadratic could be solved at once; others are solved as well as the step deserves
         share = tolerance / far
         share = 0.5 * share if problem.loss.quadratic else min(max(far, 0.1 * share), 0.1)

@@ -32,6 +32,7 @@ def fit_parameters(
     penalties: Sequence[float] = (0.1, 1.0, 10.0, 100.0),
     sample_weight: npt.ArrayLike | None = None,
     warm: bool = True,
+    towards: str = "zero",
 ) -> RegressionCircuit:
     """Return the circuit with the parameters that fit the rows best.
 
@@ -39,7 +40,8 @@ def fit_parameters(
 
         Σ_rows weight · loss(y, b + Σ_hot edges φ) + ½ penalty · Σ_edges φ²
 
-    which is convex, every output on its own. A row off the support has no hot edges.
+    which is convex, every output on its own. A row off the support has no hot edges. With
+    ``towards="given"`` it is the square of φ less what it was.
 
     Parameters
     ----------
@@ -64,6 +66,10 @@ def fit_parameters(
     warm
         Whether to begin with the circuit's own parameters, or with none. Of no effect on
         the result but for the time that it takes.
+    towards
+        What parameters shrink to: "zero", or "given", those that the circuit has. Given
+        ones know more than their structure: in a circuit that grew by splits, those of the
+        parts are near to those of the whole they came from.
 
     Notes
     -----
@@ -89,6 +95,8 @@ def fit_parameters(
     name = loss or ("logistic" if circuit.link == "logistic" else "squared")
     if name not in LOSSES:
         raise ValueError(f"loss is one of {', '.join(LOSSES)}, not {loss!r}")
+    if towards not in ("zero", "given"):
+        raise ValueError(f"towards is 'zero' or 'given', not {towards!r}")
     if not len(penalties) or not all(np.isfinite(p) and p > 0 for p in penalties):
         raise ValueError(f"penalties must be one or more numbers > 0, not {penalties!r}")
     codes, target = _read(circuit, X, y, name)
@@ -99,10 +107,20 @@ def fit_parameters(
     if not len(rows):
         raise DomainError("there is no row to fit the parameters to: X is empty or has no weight")
     wires = Wires.of(circuit.structure, codes[rows])
+    known = circuit.weight, circuit.bias
+    if towards == "given":
+        offset = predict(circuit.structure, *known, codes[rows])
+    else:
+        known, offset = (np.zeros_like(circuit.weight), np.zeros_like(circuit.bias)), 0.0
     theta = wires.differences(circuit.weight, circuit.bias)
-    if not warm:
+    if towards == "given" or not warm:
         theta = np.zeros_like(theta)
-    fit = partial(_fit, wires, target[rows], weight[rows], LOSSES[name])
+    fit = partial(_fit, wires, target[rows], weight[rows], LOSSES[name], offset)
+
+    def parameters(theta: Floats) -> tuple[Floats, Floats]:
+        weight, bias = wires.parameters(theta)
+        return known[0] + weight, known[1] + bias
+
     penalty = penalties[0]
     if valid is not None:
         held, wanted = _read(circuit, *valid, name)
@@ -111,12 +129,12 @@ def fit_parameters(
         tried: list[tuple[float, float, Floats]] = []
         for penalty in sorted(penalties, reverse=True):
             theta = fit(penalty, theta, ROUGH)
-            g = predict(circuit.structure, *wires.parameters(theta), held)
+            g = predict(circuit.structure, *parameters(theta), held)
             tried.append((float(np.mean(LOSSES[name].value(wanted, g))), penalty, theta))
         _, penalty, theta = min(tried, key=lambda one: one[0])
-    weight_and_bias = wires.parameters(fit(penalty, theta, EXACT))
     link = "logistic" if name == "logistic" else "identity"
-    return RegressionCircuit(circuit.structure, *weight_and_bias, link=link)
+    found = parameters(fit(penalty, theta, EXACT))
+    return RegressionCircuit(circuit.structure, *found, link=link)
 
 
 def _read(
@@ -153,6 +171,7 @@ def _fit(
     y: Floats,
     weight: Floats,
     loss: Loss,
+    offset: Floats | float,
     penalty: float,
     theta: Floats,
     tolerance: float,
@@ -178,5 +197,6 @@ def _fit(
         loss=loss,
         penalty=lambda theta: penalty * wires.ridge(theta),
         precondition=precondition,
+        offset=offset,
     )
     return minimise(problem, theta, tolerance=tolerance)
