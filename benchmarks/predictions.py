@@ -1,6 +1,7 @@
 """Predict the paper's four tables with unknown inputs, beside scikit-learn's models.
 
-    python benchmarks/predictions.py [SETS] [complete] [missing] [coverage] [speed] [vtrees]
+    python benchmarks/predictions.py [SETS] [complete] [missing] [coverage] [speed]
+                                     [resplit] [vtrees]
 
 Rows are those of the authors' splits (their training rows to learn from, their test rows to
 judge by), columns those of the raw tables. Everything is measured in one run; a figure is
@@ -129,22 +130,65 @@ def missing(name: str, model: CircuitRegressor) -> None:
         )
 
 
+def covered(
+    model: CircuitRegressor,
+    test: pd.DataFrame,
+    y_test: np.ndarray,
+    k: int,
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """Coverage and mean width of 90% intervals, k columns hidden at random.
+
+    Hidings are drawn anew until there are 2,000 intervals: few test rows are one thing, which
+    of their columns happen to be hidden is another.
+    """
+    times = -(-2000 // len(test)) if 0 < k < test.shape[1] else 1
+    rows = np.tile(np.arange(len(test)), times)
+    gone = np.argsort(rng.random((len(rows), test.shape[1])), axis=1) < k
+    ends = model.predict_interval(hide(test.iloc[rows], gone))
+    y = y_test[rows]
+    inside = float(np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])))
+    return inside, float(np.mean(ends[:, 1] - ends[:, 0]))
+
+
 def coverage(name: str, model: CircuitRegressor) -> None:
     _, _, test, y_test = load(name)
     rng = np.random.default_rng(0)
     rows = min(len(test), 1000)
+    noise = np.sqrt(0.09 / rows)  # of a share of 90%
     inside_band = 0
-    print(f"90% intervals on {rows} test rows: columns hidden, coverage, mean width")
+    print(
+        f"90% intervals on {rows} test rows, hidings drawn until there are 2,000 intervals; rows "
+        f"alone give a standard error of {noise:.1%}: columns hidden, coverage, mean width"
+    )
     for k in range(test.shape[1] + 1):
-        gone = np.argsort(rng.random(test.shape), axis=1) < k
-        ends = model.predict_interval(hide(test, gone).iloc[:rows])
-        y_some = y_test[:rows]
-        covered = float(np.mean((ends[:, 0] <= y_some) & (y_some <= ends[:, 1])))
-        width = float(np.mean(ends[:, 1] - ends[:, 0]))
-        inside_band += 0.87 <= covered <= 0.93
-        print(f"  {k:2}: {covered:.1%}  {width:.4g}", flush=True)
-        found.append({"set": name, "what": f"hidden {k}", "coverage": covered, "width": width})
+        inside, width = covered(model, test.iloc[:rows], y_test[:rows], k, rng)
+        inside_band += 0.87 <= inside <= 0.93
+        print(f"  {k:2}: {inside:.1%}  {width:.4g}", flush=True)
+        found.append({"set": name, "what": f"hidden {k}", "coverage": inside, "width": width})
     print(f"  within 87-93%: {inside_band} of {test.shape[1] + 1}")
+
+
+def resplit(name: str, repeats: int = 5) -> None:
+    """Coverage where training and test rows are dealt anew: what is left is not the split."""
+    X, y, test, y_test = load(name)
+    table, target = pd.concat([X, test]), np.concatenate([y, y_test])
+    lines = []
+    for seed in range(repeats):
+        order = np.random.default_rng(seed).permutation(len(table))
+        train, left = order[: len(X)], order[len(X) :][:1000]
+        model = CircuitRegressor(random_state=seed).fit(table.iloc[train], target[train])
+        rng = np.random.default_rng(seed)
+        held = table.iloc[left], target[left]
+        lines.append([covered(model, *held, k, rng)[0] for k in range(X.shape[1] + 1)])
+    for what, shares in (
+        ("mean", np.mean(lines, axis=0)),
+        ("least", np.min(lines, axis=0)),
+        ("most", np.max(lines, axis=0)),
+    ):
+        print(f"  {repeats} re-splits, {what}: " + " ".join(f"{share:.1%}" for share in shares))
+    for k, share in enumerate(np.mean(lines, axis=0)):
+        found.append({"set": name, "what": f"resplit hidden {k}", "coverage": float(share)})
 
 
 def speed() -> None:
@@ -209,6 +253,8 @@ if __name__ == "__main__":
             for part in (missing, coverage, vtrees):
                 if part.__name__ in parts:
                     part(name, model)
+            if "resplit" in parts:
+                resplit(name)
             sys.stdout.flush()
         if "speed" in parts:
             speed()

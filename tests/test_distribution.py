@@ -189,6 +189,43 @@ def test_distribution_of_many_unknown_inputs():
     assert noisy.cdf(13.0)[0] == pytest.approx(true, abs=1e-9)
 
 
+@pytest.mark.parametrize("tol", [1e-3, 1e-9])
+def test_a_range_that_is_mostly_improbable(tol):
+    """Frequencies pay for what is likely; what is left out counts among the error."""
+    from scipy.stats import binom
+
+    n, noise = 24, 0.1
+    vtree = Vtree.balanced(n)
+    pair = Pair(independent(vtree, [[0.98, 0.02]] * n), linear(vtree, [[0.0, 1.0]] * n, bias=-3))
+    found = pair.distribution(np.full((1, n), -1), noise=noise, tol=tol)
+    (part,) = found.parts
+    low, high = part.support(part.local)
+    assert low[0] < -3
+    assert high[0] - low[0] < 0.6 * n
+    assert found.error[0] < 3 * tol + 1e-12
+    c = np.linspace(-4, n - 2, 301)
+    atoms = np.arange(n + 1)
+    true = ndtr((c[:, None] + 3 - atoms) / noise) @ binom.pmf(atoms, n, 0.02)
+    assert np.all(np.abs(found.cdf(c)[0] - true) <= found.error[0])
+    true = expit(10.0 * (atoms - 3.0)) @ binom.pmf(atoms, n, 0.02)
+    steep = Pair(pair.p, linear(vtree, [[0.0, 10.0]] * n, bias=-30))
+    answer = steep.expected(np.full((1, n), -1), tol=tol)
+    assert abs(answer.value[0] - true) <= answer.error[0] <= tol + 1e-12
+
+
+def test_rows_that_are_pinned():
+    vtree = Vtree.balanced(12)
+    pair = Pair(independent(vtree, [[0.5, 0.5]] * 12), linear(vtree, [[0.0, 1.0]] * 12))
+    X = np.full((3, 12), -1)
+    X[2, 3:] = 1
+    found = pair.distribution(X, noise=1.0)
+    pinned = found.pinned(np.array([False, True, False]), np.array([7.0]))
+    cdf = pinned.cdf([6.0, 7.0])
+    assert np.array_equal(cdf[[0, 2]], found.cdf([6.0, 7.0])[[0, 2]])
+    assert cdf[1] == pytest.approx(ndtr([-1.0, 0.0]), abs=1e-15)
+    assert pinned.error[1] == pinned.resolution[1] == 0
+
+
 def test_questions_that_make_no_sense():
     vtree = Vtree.balanced(2)
     pair = Pair(independent(vtree, [[1.0, 0.0], [0.5, 0.5]]), linear(vtree, [[0, 1], [0, 2]]))

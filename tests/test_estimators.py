@@ -38,7 +38,7 @@ from expecta import (
     random_regression,
 )
 from expecta.estimators.base import Seeds
-from expecta.estimators.conformal import ENOUGH
+from expecta.estimators.conformal import ENOUGH, Calibration, hidden
 from expecta.estimators.inputs import read
 from truth import Truth, complete_rows
 
@@ -739,6 +739,10 @@ def test_impossible_rows():
         ends = model.predict_interval(odd)
     assert np.isfinite(ends[:, 0]).tolist() == [True, True, False]
     assert ends[0, 0] < mean[0] < ends[0, 1]
+    with pytest.warns(ImpossibleEvidenceWarning, match="1 of 3 .* first is row 2"):
+        middle = model.predict_distribution(odd).quantile(0.5)
+    assert middle[0] == pytest.approx(mean[0], abs=1e-9)
+    assert np.isfinite(middle).tolist() == [True, True, False]
     with pytest.warns(ImpossibleEvidenceWarning):
         moments = model.predict_moments(odd, 1)
     np.testing.assert_allclose(moments[:, 1], mean, rtol=1e-9)
@@ -878,6 +882,24 @@ def covered(model, X, y, coverage=0.9):
 def tolerance(rows, coverage=0.9, calibrated=ENOUGH):
     """Four standard errors of a share of rows, whose level was learned from some rows too."""
     return 4 * np.sqrt(coverage * (1 - coverage) * (1 / rows + 1 / calibrated))
+
+
+def test_rows_to_calibrate_on():
+    codes = np.arange(60).reshape(20, 3) % 4
+    codes[0] = -1
+    picked, left = hidden(codes, 21, np.random.default_rng(0))
+    missing = np.count_nonzero(left < 0, axis=1)
+    assert set(np.bincount(missing)[:3]) <= {0, 6, 7}
+    assert sorted(picked[missing == 3]) == list(range(20))  # nothing known: all of them, once
+    assert np.all((left == codes[picked]) | (left < 0))
+
+
+def test_a_number_of_unknown_columns_with_many_rows_does_not_drown_its_neighbours():
+    missing = np.repeat([0, 1, 2], [5000, 100, 100])
+    distance = np.linspace(0, 1, len(missing)) * (missing > 0)  # complete rows are all at 0
+    level = Calibration(missing, distance).level(np.array([0, 1]), np.array([0.5]))[:, 0]
+    assert level[0] == 0.0
+    assert level[1] > 0.9
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from expecta import (
     Evidence,
+    LatentTree,
     Pair,
     Vtree,
     random_probabilistic,
     random_regression,
     using,
 )
+from expecta.errors import DomainError, FormatError
 from strategies import circuit_pairs, evidences
 from truth import Truth, draw
 
@@ -134,6 +136,45 @@ def test_same_answer_for_any_batch_and_threads(seed, rows, threads):
     assert np.array_equal(together[::37], alone)
 
 
+@pytest.fixture(scope="module", params=[8, 7])
+def dense(request):
+    """Layers where every node of p sums the same elements: matrix products, with leftovers."""
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 2, (60, 1))
+    table = np.where(rng.random((60, 5)) < 0.7, x, rng.integers(0, 3, (60, 5)))
+    p = LatentTree(states=request.param, random_state=0).fit(table).circuit
+    g = random_regression(p.vtree, p.cardinalities, units=5, outputs=2, seed=5)
+    pair = Pair(p, g)
+    assert pair.plan.pairs.mix_run.max() == request.param // 4 * 4
+    return pair
+
+
+def test_dense_layers(dense):
+    rng = np.random.default_rng(6)
+    truth = Truth(dense.p, dense.g)
+    X = np.where(rng.random((70, 5)) < 0.6, -1, draw(dense.p, 70, rng))
+    posterior = truth.posterior(Evidence.rows(X, dense.p.cardinalities))
+    size = posterior @ np.abs(truth.g)
+    close(dense.expectation(X), posterior @ truth.g, size)
+    close(dense.moments(X, 2)[:, :, 2], posterior @ truth.g**2, posterior @ truth.g**2)
+    turned = posterior @ np.exp(0.7j * truth.g)
+    close(dense.characteristic(X, 0.7), turned, 1.0)
+    low, high = dense.range(X)
+    for row, found in enumerate(zip(low, high, strict=True)):
+        values = truth.g[posterior[row] > 0]
+        np.testing.assert_allclose(found, [values.min(axis=0), values.max(axis=0)], atol=1e-12)
+
+
+def test_dense_layers_for_any_batch_and_threads(dense):
+    rng = np.random.default_rng(7)
+    X = np.where(rng.random((500, 5)) < 0.5, -1, draw(dense.p, 500, rng))
+    with using(threads=3):
+        together, turned = dense.expectation(X), dense.characteristic(X, [0.3, 2.0])
+    for part in (slice(0, 1), slice(3, 80), slice(80, 500)):
+        assert np.array_equal(together[part], dense.expectation(X[part]))
+        assert np.array_equal(turned[part], dense.characteristic(X[part], [0.3, 2.0]))
+
+
 def test_rows_that_are_all_alike_or_nearly():
     vtree = Vtree.random(10, seed=3)
     pair = Pair(
@@ -149,3 +190,15 @@ def test_rows_that_are_all_alike_or_nearly():
     )
     soft = Evidence.rows(few, pair.p.cardinalities).likelihood(0, [0.3, 3.0])
     assert np.array_equal(pair.log_evidence(soft[kind]), pair.log_evidence(soft)[kind])
+
+
+def test_a_file_with_a_pair_beyond_reason(tmp_path, monkeypatch):
+    vtree = Vtree.balanced(4)
+    pair = Pair(random_probabilistic(vtree, seed=0), random_regression(vtree, seed=0))
+    pair.write(tmp_path / "pair")
+    assert repr(Pair.read(tmp_path / "pair")) == repr(pair)
+    monkeypatch.setattr("expecta.pair.pair.CELLS", 10)
+    with pytest.raises(FormatError, match="too large"):
+        Pair.read(tmp_path / "pair")
+    with pytest.raises(DomainError, match="that large"):
+        pair.write(tmp_path / "other")

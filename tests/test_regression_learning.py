@@ -368,7 +368,7 @@ def test_squared_loss_is_least(grown, penalty):
     for rows, places in boxes[1:]:
         own = again._own
         again.boxes.add(rows, places, own, own.size, growth.table.y.shape[1])
-    again.fit(enough=0.0)
+    again.fit(last=True)
     A, P = dense_problem(growth, boxes, penalty)
     weight, y = growth.weight[:, None], growth.table.y
     theta = np.linalg.solve(A.T @ (weight * A) + P, A.T @ (weight * y))
@@ -380,7 +380,7 @@ def test_squared_loss_is_least(grown, penalty):
 @settings(max_examples=30)
 def test_logistic_loss_is_least(grown):
     growth, _, boxes = grown
-    growth.fit(enough=0.0)
+    growth.fit(last=True)
     penalty = growth._own.size / growth.options.own.size
     A, P = dense_problem(growth, boxes, penalty)
     theta = growth.boxes.theta

@@ -56,9 +56,9 @@ class Calibration:
     def _quantiles(self, number: int, coverage: Floats) -> Floats:
         """Weighted quantiles of the distance, rows weighted by how near their number is."""
         gap = np.abs(self.missing - number)
-        # a number of unknown columns with very many rows counts as one with enough
-        per_row = np.minimum(1.0, ENOUGH / np.bincount(self.missing)[self.missing])
-        per_row[gap == 0] = 1.0
+        # a number of unknown columns with more rows than the one asked about counts as much
+        own = np.count_nonzero(gap == 0) or ENOUGH
+        per_row = np.minimum(1.0, own / np.bincount(self.missing)[self.missing])
         for reach in range(1, int(np.max(gap)) + 2):
             weight = per_row * np.maximum(0.0, 1.0 - gap / reach)
             if weight.sum() >= ENOUGH:
@@ -74,12 +74,12 @@ def hidden(codes: Ints, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Hide columns at random: about n rows, as many for each number of unknown columns.
 
     Returns which rows they are, and what is left of them. A row that has fewer known columns
-    than it should is left out.
+    than it should is left out. With nothing known all rows are one: they are there once each.
     """
     rows, columns = codes.shape
-    each = -(-n // columns)
     picked, found = [], []
     for number in range(1, columns + 1):
+        each = -(-n // columns) if number < columns else rows
         rounds = [rng.permutation(rows) for _ in range(-(-each // max(rows, 1)))]
         some = np.concatenate([np.zeros(0, np.int64), *rounds])[:each]
         some = some[np.count_nonzero(codes[some] < 0, axis=1) <= number]

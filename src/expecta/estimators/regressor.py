@@ -23,9 +23,10 @@ from expecta.queries.distribution import Distribution
 
 __all__ = ["CircuitRegressor"]
 
-AFFORDED = 4_000_000  # joins of gates that held-out predictions may come to
-ROWS = (1000, 6000)  # and how many predictions that is, at least and at most
-TOLERANCE = 1e-4  # of probabilities in intervals: calibration is coarser by far
+AFFORDED = 30_000_000  # joins of gates that held-out predictions may come to: some seconds
+ROWS = (1000, 10_000)  # and how many predictions that is, at least and at most
+TOLERANCE = 1e-4  # of probabilities in intervals,
+COARSE = 1e-3  # and in calibration, which is a share of a thousand rows or so
 
 
 class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
@@ -59,8 +60,8 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         Training rows with holes are learned from as so many draws of the density, weighed
         by how well they go with the row's target.
     calibration_rows
-        Held-out predictions that intervals are calibrated on, beside those of complete rows;
-        0 for no calibration at all, None for 1,000 to 6,000, fewer where they cost more.
+        Held-out predictions to calibrate intervals on, beside rows of which all or nothing is
+        known; 0 for no calibration, None for 1,000 to 10,000, fewer where they cost more.
     random_state
         A seed: the same seed gives the same model on any number of threads.
 
@@ -174,6 +175,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         """How far from the middle of their predicted distribution targets lie.
 
         Complete rows, which cost nothing, are used as they are, and all with columns hidden.
+        Cost: that of some twenty frequencies for each of n rows.
         """
         if n is None:
             n = int(np.clip(AFFORDED // max(pair.plan.n_joins, 1), *ROWS))
@@ -182,19 +184,14 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         picked, left = hidden(codes, -(-n // parts), rng)
         possible = np.isfinite(pair.log_evidence(left))
         picked, left = picked[possible], left[possible]
-        predicted = pair.distribution(left, noise=self.noise_, tol=TOLERANCE)
+        predicted = pair.distribution(left, noise=self.noise_, tol=COARSE)
         share = predicted.cdf(y[picked][:, None])[:, 0]
         missing = np.count_nonzero(left < 0, axis=1)
         complete = np.all(codes >= 0, axis=1)
         residual = y[complete] - pair.g(codes[complete])
-        return Calibration.joined(
-            [
-                Calibration(missing, np.abs(2.0 * share - 1.0)),
-                Calibration(
-                    np.zeros(len(residual), np.int64), erf(np.abs(residual) / self.noise_ / 2**0.5)
-                ),
-            ]
-        )
+        near = erf(np.abs(residual) / self.noise_ / 2**0.5)
+        known = Calibration(np.zeros(len(near), np.int64), near)
+        return Calibration.joined([Calibration(missing, np.abs(2.0 * share - 1.0)), known])
 
     def calibrate(self, X: Any, y: Any) -> Self:  # noqa: ANN401
         """Calibrate intervals anew on rows that ``fit`` did not see.
@@ -245,8 +242,10 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         Not calibrated. ``noise`` is the residual standard deviation, by default ``noise_``;
         with 0 it is the distribution of the model's output.
         """
-        codes, _ = self._codes(X)
-        return self.pair_.distribution(codes, noise=self.noise_ if noise is None else noise)
+        codes, complete = self._codes(X)
+        tau = self.noise_ if noise is None else noise
+        found = self.pair_.distribution(self._open(codes, complete), noise=tau)
+        return found.pinned(complete, self.circuit_(codes[complete]))
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:  # noqa: ANN401
         """Interval that y lies in with this probability: unknown inputs and noise together.

@@ -29,7 +29,7 @@ __all__ = ["Root", "run", "run_each"]
 
 MEMORY = 192 * 1024 * 1024  # bytes for the shared layers of a batch
 CELLS = 4 * 1024 * 1024  # cells of evidence in a batch
-WORK = 4_000_000_000  # multiplications in a batch: a second or so until the bar moves
+WORK = 16_000_000_000  # multiplications in a batch: a second or so until the bar moves
 SMALL = 1_000_000  # multiplications below which threads cost more than they bring
 
 
@@ -77,8 +77,9 @@ def run_each(
             if ready is None:
                 batch = (stop - start + 1) // 2
                 continue
+            shared = np.empty(ready.todo.shared_size)
             for table, root in zip(constants, out, strict=True):
-                ready.walk(plan, algebra, table(), root[:, start:stop])
+                ready.walk(plan, algebra, table(), shared, root[:, start:stop])
                 progress.advance(stop - start)
             start = stop
     log_scale = tables.log_scale(evidence)
@@ -123,10 +124,16 @@ class _Batch:
         root_pattern = patterns.pattern_of[patterns.row[tree.root]] if shared else None
         return cls(todo, maps, root_pattern, lanes, n)
 
-    def walk(self, plan: Plan, algebra: Any, constants: Floats, out: Floats) -> None:  # noqa: ANN401
-        """Fill ``out`` (vectors of the root layer, rows)."""
+    def walk(
+        self,
+        plan: Plan,
+        algebra: Any,  # noqa: ANN401
+        constants: Floats,
+        shared: Floats,
+        out: Floats,
+    ) -> None:
+        """Fill ``out`` (vectors of the root layer, rows); ``shared`` is memory to work in."""
         todo, lanes, n = self.todo, self.lanes, self.n_rows
-        shared = np.empty(todo.shared_size)
         flags = np.zeros(len(plan.vtree), np.uint8)
 
         def do(steps: Ints, first: int, last: int) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from expecta.arrays import Complexes, Floats
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
-from expecta.errors import VtreeMismatchError
+from expecta.errors import DomainError, FormatError, VtreeMismatchError
 from expecta.evidence import Rows
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Pair"]
 
 T = TypeVar("T", bound=npt.NDArray[Any])
+
+CELLS = 1 << 28  # bounds what a hostile file can make us allocate
 
 
 class Pair:
@@ -80,15 +82,20 @@ class Pair:
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Pair:
-        """Read a pair from a file in Expecta's own format."""
+        """Read a pair from a file in Expecta's own format; one beyond reason is refused."""
         from expecta.circuits.files import read_pair
 
-        return cls(*read_pair(path))
+        p, g = read_pair(path)
+        if _cells(p, g) > CELLS:
+            raise FormatError(str(path), None, "its two circuits are too large to be paired")
+        return cls(p, g)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write both circuits to one file in Expecta's own format. Atomic."""
         from expecta.circuits.files import write_pair
 
+        if _cells(self.p, self.g) > CELLS:
+            raise DomainError("a file holds no pair that large; write its circuits one by one")
         write_pair(self.p, self.g, path)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -247,7 +254,7 @@ class Pair:
 
         ``noise`` is the residual standard deviation of y, or one per output. See
         :class:`~expecta.Distribution` for what is exact. Cost: that of the expectation
-        times some hundreds of frequencies, for rows that are not enumerated.
+        times tens of frequencies, hundreds without noise, for rows that are not enumerated.
 
         Examples
         --------
@@ -266,3 +273,9 @@ class Pair:
         """Drop the axis of outputs where there is only one."""
         shaped: T = values[:, 0] if self.g.n_outputs == 1 else values  # type: ignore[assignment]
         return shaped
+
+
+def _cells(p: ProbabilisticCircuit, g: RegressionCircuit) -> float:
+    """Count what compiling a pair needs memory for: nodes and elements of p times nodes of g."""
+    ours = np.diff(p.structure.node_start) + np.diff(p.structure.element_start)
+    return float(ours.astype(np.float64) @ np.diff(g.structure.node_start))

@@ -18,27 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from expecta.arrays import Ints
 from expecta.circuits.structure import Structure
 from expecta.pair.compiled import kernel
+from expecta.pair.layers import Layers, layers
+from expecta.pair.listing import write
 
-__all__ = ["Layers", "Pairing", "layers", "no_pairs", "pairing"]
+__all__ = ["Pairing", "no_pairs", "pairing"]
 
 Array = npt.NDArray[Any]
-
-
-class Layers(NamedTuple):
-    """A structure as a kernel reads it: children and elements counted within their layer."""
-
-    tree_left: Array
-    tree_right: Array
-    variable: Array
-    node_start: Array
-    element_start: Array
-    left: Array
-    right: Array
-    edge_start: Array
-    target: Array
 
 
 class Pairing(NamedTuple):
@@ -51,33 +38,12 @@ class Pairing(NamedTuple):
     mix_start: Array  # (pairs + 1,)
     mix_half: Array  # (mixes,) half within its layer
     mix_edge: Array  # (mixes,) edge of p
+    mix_run: Array  # (pairs,) how many pairs from here on are a matrix product; 0 within one
     direct: Array  # (halves,) whether the half is all of one pair, and of that pair only
     join_start: Array  # (halves + 1,)
     join_left: Array  # (joins,) pair within the left layer
     join_right: Array  # (joins,) pair within the right layer
     join_edge: Array  # (joins,) edge of g
-
-
-def layers(structure: Structure) -> Layers:
-    """Turn global numbers into numbers within the layer."""
-    s, tree = structure, structure.vtree
-
-    def local(values: Ints, start: Ints) -> Array:
-        return np.ascontiguousarray(values - start, dtype=np.int32)
-
-    layer = s.layer_of_element
-    first = np.where(s.edge_at_leaf, 0, s.element_start[s.layer_of_node[s.node_of_edge]])
-    return Layers(
-        tree.left,
-        tree.right,
-        tree.variable,
-        s.node_start,
-        s.element_start,
-        local(s.left, s.node_start[tree.left[layer]]),
-        local(s.right, s.node_start[tree.right[layer]]),
-        s.edge_start,
-        local(s.target, first),
-    )
 
 
 def pairing(p: Structure, g: Structure) -> Pairing:
@@ -93,7 +59,7 @@ def no_pairs(p: Structure) -> Pairing:
     none = np.zeros(0, np.int32)
     starts = np.zeros(len(p.vtree) + 1, np.int64)
     one = np.zeros(1, np.int64)
-    return Pairing(starts, starts, none, none, one, none, none, none, one, none, none, none)
+    return Pairing(starts, starts, none, none, one, none, none, none, none, one, none, none, none)
 
 
 @kernel
@@ -115,7 +81,7 @@ def _pairing(p: Layers, g: Layers) -> tuple[Array, ...]:
     for v in range(n_layers - 1, -1, -1):
         if p.variable[v] < 0:
             _ask(p, g, v, pair_at, half_at, pair_state, half_state)
-    return _write(p, g, pair_at, half_at, pair_state, half_state)
+    return write(p, g, pair_at, half_at, pair_state, half_state)
 
 
 @kernel
@@ -204,122 +170,3 @@ def _ask(
                     if pair_state[x] and pair_state[y]:
                         pair_state[x] = 2
                         pair_state[y] = 2
-
-
-@kernel
-def _write(
-    p: Layers,
-    g: Layers,
-    pair_at: Array,
-    half_at: Array,
-    pair_state: Array,
-    half_state: Array,
-) -> tuple[Array, ...]:
-    """Give numbers to what is asked for, then list it: one pass to count, one to fill."""
-    n_layers = len(p.variable)
-    pair_number = np.full(len(pair_state), -1, np.int32)
-    half_number = np.full(len(half_state), -1, np.int32)
-    pair_start = np.zeros(n_layers + 1, np.int64)
-    half_start = np.zeros(n_layers + 1, np.int64)
-    for v in range(n_layers):
-        count = 0
-        for k in range(pair_at[v], pair_at[v + 1]):
-            if pair_state[k] == 2:
-                pair_number[k] = count
-                count += 1
-        pair_start[v + 1] = pair_start[v] + count
-        count = 0
-        for k in range(half_at[v], half_at[v + 1]):
-            if half_state[k] == 2:
-                half_number[k] = count
-                count += 1
-        half_start[v + 1] = half_start[v] + count
-    n_pairs, n_halves = pair_start[n_layers], half_start[n_layers]
-    pair_p = np.zeros(n_pairs, np.int32)
-    pair_g = np.zeros(n_pairs, np.int32)
-    mix_start = np.zeros(n_pairs + 1, np.int64)
-    join_start = np.zeros(n_halves + 1, np.int64)
-    mix_half = np.zeros(0, np.int32)
-    mix_edge = np.zeros(0, np.int32)
-    join_left = np.zeros(0, np.int32)
-    join_right = np.zeros(0, np.int32)
-    join_edge = np.zeros(0, np.int32)
-    for filling in range(2):
-        n_mixes, n_joins, pair, half = 0, 0, 0, 0
-        for v in range(n_layers):
-            p0, g0 = p.node_start[v], g.node_start[v]
-            n_g = g.node_start[v + 1] - g0
-            for n in range(p.node_start[v + 1] - p0):
-                for m in range(n_g):
-                    if pair_number[pair_at[v] + n * n_g + m] < 0:
-                        continue
-                    pair_p[pair] = n
-                    pair_g[pair] = m
-                    if p.variable[v] < 0:
-                        for a in range(p.edge_start[p0 + n], p.edge_start[p0 + n + 1]):
-                            h = half_number[half_at[v] + p.target[a] * n_g + m]
-                            if h >= 0:
-                                if filling:
-                                    mix_half[n_mixes] = h
-                                    mix_edge[n_mixes] = a
-                                n_mixes += 1
-                    pair += 1
-                    mix_start[pair] = n_mixes
-            if p.variable[v] >= 0:
-                continue
-            left, right = p.tree_left[v], p.tree_right[v]
-            left_g = g.node_start[left + 1] - g.node_start[left]
-            right_g = g.node_start[right + 1] - g.node_start[right]
-            first_p, first_g = p.element_start[v], g.element_start[v]
-            for i in range(p.element_start[v + 1] - first_p):
-                left_row = pair_at[left] + p.left[first_p + i] * left_g
-                right_row = pair_at[right] + p.right[first_p + i] * right_g
-                for m in range(n_g):
-                    if half_number[half_at[v] + i * n_g + m] < 0:
-                        continue
-                    for b in range(g.edge_start[g0 + m], g.edge_start[g0 + m + 1]):
-                        j = first_g + g.target[b]
-                        x = pair_number[left_row + g.left[j]]
-                        y = pair_number[right_row + g.right[j]]
-                        if x >= 0 and y >= 0:
-                            if filling:
-                                join_left[n_joins] = x
-                                join_right[n_joins] = y
-                                join_edge[n_joins] = b
-                            n_joins += 1
-                    half += 1
-                    join_start[half] = n_joins
-        if not filling:
-            mix_half = np.zeros(n_mixes, np.int32)
-            mix_edge = np.zeros(n_mixes, np.int32)
-            join_left = np.zeros(n_joins, np.int32)
-            join_right = np.zeros(n_joins, np.int32)
-            join_edge = np.zeros(n_joins, np.int32)
-    return (
-        pair_start,
-        half_start,
-        pair_p,
-        pair_g,
-        mix_start,
-        mix_half,
-        mix_edge,
-        _direct(pair_start, half_start, mix_start, mix_half),
-        join_start,
-        join_left,
-        join_right,
-        join_edge,
-    )
-
-
-@kernel
-def _direct(pair_start: Array, half_start: Array, mix_start: Array, mix_half: Array) -> Array:
-    """Find the halves that need no place of their own."""
-    uses = np.zeros(half_start[-1], np.int32)
-    for v in range(len(pair_start) - 1):
-        for k in range(pair_start[v], pair_start[v + 1]):
-            for j in range(mix_start[k], mix_start[k + 1]):
-                # a pair with several edges counts twice, so that its halves are never direct
-                several = 1 if mix_start[k + 1] - mix_start[k] == 1 else 2
-                uses[half_start[v] + mix_half[j]] += several
-    direct: Array = (uses == 1).astype(np.uint8)
-    return direct

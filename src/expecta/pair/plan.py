@@ -9,7 +9,8 @@ import numpy as np
 from expecta.arrays import Floats, Ints
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
-from expecta.pair.pairing import Layers, Pairing, layers, no_pairs, pairing
+from expecta.pair.layers import Layers, layers
+from expecta.pair.pairing import Pairing, no_pairs, pairing
 from expecta.pair.probabilities import LOG_UNIT, Weights
 from expecta.vtree import Vtree
 

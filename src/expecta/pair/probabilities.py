@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from expecta.arrays import Floats
 from expecta.pair.compiled import U, kernel
-from expecta.pair.pairing import Layers
+from expecta.pair.layers import Layers
 
 __all__ = ["LOG_UNIT", "TINY", "UNIT", "Weights", "power", "probabilities"]
 

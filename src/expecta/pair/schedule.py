@@ -25,7 +25,7 @@ class Sizes:
     halves: Ints  # vectors of each layer's halves
     elements: Ints  # vectors of each layer's elements of p: probability and exponent
     cost: Ints  # multiplications of each layer
-    small: int  # vectors for a leaf's values, or for the algebra's own use
+    small: int  # vectors for a leaf's values, the halves of a run, or the algebra's own use
 
     @classmethod
     def of(cls, plan: Plan, width: int, scratch: int) -> Sizes:
@@ -35,12 +35,13 @@ class Sizes:
         joins = np.diff(pairs.join_start[pairs.half_start])
         mixes = np.diff(pairs.mix_start[pairs.pair_start])
         edges = np.diff(p.edge_start[p.node_start])
+        mixed = np.diff(pairs.mix_start)[pairs.mix_run > 1]
         return cls(
             rows=rows,
             halves=width * np.diff(pairs.half_start),
             elements=2 * np.diff(p.element_start),
             cost=width * (3 * joins + mixes) + 2 * edges + rows,
-            small=max(int(np.max(plan.cardinalities)), scratch, 1),
+            small=max(int(np.max(plan.cardinalities)), scratch, int(np.max(mixed, initial=1))),
         )
 
     def lanes(self, plan: Plan, n_rows: int) -> int:

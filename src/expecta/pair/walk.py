@@ -1,17 +1,6 @@
-"""The one recursion, as a walk over layers of lanes.
+"""The walk over the layers of a vtree: which layer, for which lanes, from where to where.
 
-A *lane* is a row, or an evidence pattern that several rows share. For every layer
-the walk computes, lane by lane side by side,
-
-    q[n]      probability of the evidence below, under node n of p
-    Z[n, m]   the algebra's state of the pair (n, m), not divided by q[n]
-
-    leaf      Z = Σ_x p_n(x) e(x) 1_m(x) exp(s φ_m(x))
-    AND       Z = Z[left, left] · Z[right, right]
-    OR        Z = Σ_i θ_i Σ_j exp(s φ_j) Z[i, j]
-
-q and Z of a node share a power of two (see ``probabilities``), so that nothing
-underflows at any number of variables.
+A *lane* is a row, or an evidence pattern that several rows share.
 """
 
 from __future__ import annotations
@@ -22,25 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.arrays import Floats
-from expecta.pair.algebras.operations import (
-    clear,
-    join,
-    mix,
-    mix_scaled,
-    scale,
-    unit,
-    width,
-)
+from expecta.pair.algebras.operations import width
 from expecta.pair.compiled import U, kernel
-from expecta.pair.pairing import Layers, Pairing
-from expecta.pair.probabilities import LOG_UNIT, Weights, power, probabilities
+from expecta.pair.layers import Layers
+from expecta.pair.pairing import Pairing
+from expecta.pair.probabilities import Weights
+from expecta.pair.recursion import inner, leaf
 
 __all__ = ["STEP_FIELDS", "walk"]
 
 Array = npt.NDArray[Any]
-
-LEAST = 5e-324  # the smallest float above zero
-LOG_LEAST = float(np.log(LEAST))
 
 # One step of a walk computes one layer. Fields of a row of ``steps``:
 VERTEX = 0  # the vtree node
@@ -99,7 +79,7 @@ def walk(
                 live = min(lanes, total - start)
                 out = out_room if stride > 0 else steps[step, OUT]
                 if p.variable[v] >= 0:
-                    has_exponents = _leaf(
+                    has_exponents = leaf(
                         algebra,
                         p,
                         weights,
@@ -140,7 +120,7 @@ def walk(
                             )
                             at[side] = room[side]
                             scaled[side] = flags[child] > 0
-                    has_exponents = _inner(
+                    has_exponents = inner(
                         algebra,
                         p,
                         weights,
@@ -193,133 +173,3 @@ def _expand(
         a, b = U(source + k * stride), U(to + k * lanes)
         for i in range(U(lanes)):
             local[b + i] = shared[a + U(lane_of[i])]
-
-
-@kernel
-def _leaf(
-    algebra: Any,  # noqa: ANN401
-    p: Layers,
-    weights: Weights,
-    g: Layers,
-    c: Floats,
-    pairs: Pairing,
-    v: int,
-    states: Floats,
-    at: int,
-    start: int,
-    live: int,
-    z: Floats,
-    out: int,
-    small: int,
-    lanes: int,
-) -> bool:
-    """Compute a leaf layer for evidence states ``start`` onwards; states hold log-weights."""
-    first, last = p.node_start[v], p.node_start[v + 1]
-    nodes = last - first
-    card = int(states[at])
-    size = width(algebra) * lanes
-    pair = pairs.pair_start[v]
-    scaled = False
-    for n in range(nodes):
-        q, exponent = out + n * lanes, out + (nodes + n) * lanes
-        edges = range(p.edge_start[first + n], p.edge_start[first + n + 1])
-        for x in range(card * lanes):
-            z[small + x] = 0.0
-        for i in range(lanes):
-            row = at + 1 + (start + min(i, live - 1)) * card
-            top = -np.inf
-            for a in edges:
-                top = max(top, weights.log[a] + states[row + p.target[a]])
-            k = 0.0
-            if -np.inf < top < -LOG_UNIT:
-                k = np.ceil(top / LOG_UNIT)
-                scaled = True
-            z[exponent + i] = k
-            total = 0.0
-            for a in edges:
-                log_w = weights.log[a] + states[row + p.target[a]] - k * LOG_UNIT
-                # too small for a float is still possible
-                w = np.exp(log_w) if log_w > LOG_LEAST or log_w == -np.inf else LEAST
-                z[small + p.target[a] * lanes + i] = w
-                total += w
-            z[q + i] = total
-        while pair < pairs.pair_start[v + 1] and pairs.pair_p[pair] == n:
-            to = out + 2 * nodes * lanes + (pair - pairs.pair_start[v]) * size
-            clear(algebra, z, to, lanes)
-            m = g.node_start[v] + pairs.pair_g[pair]
-            for b in range(g.edge_start[m], g.edge_start[m + 1]):
-                unit(algebra, c, b, z, to, small + g.target[b] * lanes, lanes)
-            pair += 1
-    return scaled
-
-
-@kernel
-def _inner(
-    algebra: Any,  # noqa: ANN401
-    p: Layers,
-    weights: Weights,
-    c: Floats,
-    pairs: Pairing,
-    v: int,
-    z: Floats,
-    left: int,
-    left_scaled: bool,
-    right: int,
-    right_scaled: bool,
-    out: int,
-    elements: int,
-    halves: int,
-    small: int,
-    lanes: int,
-) -> bool:
-    """Compute an inner layer from its two children."""
-    nodes = p.node_start[v + 1] - p.node_start[v]
-    left_nodes = p.node_start[p.tree_left[v] + 1] - p.node_start[p.tree_left[v]]
-    right_nodes = p.node_start[p.tree_right[v] + 1] - p.node_start[p.tree_right[v]]
-    scaled = probabilities(
-        p, weights, v, z, left, left_scaled, right, right_scaled, out, elements, lanes, False
-    )
-    size = width(algebra) * lanes
-    left_states, right_states = left + 2 * left_nodes * lanes, right + 2 * right_nodes * lanes
-    # Arrays are taken out of their tuples once: each access counts references.
-    direct, join_start, join_edge = pairs.direct, pairs.join_start, pairs.join_edge
-    join_left, join_right = pairs.join_left, pairs.join_right
-    mix_start, mix_half, mix_edge = pairs.mix_start, pairs.mix_half, pairs.mix_edge
-    mantissa = weights.mantissa
-    first_half, last_half = pairs.half_start[v], pairs.half_start[v + 1]
-    for h in range(first_half, last_half):
-        if scaled or not direct[h]:
-            to = halves + (h - first_half) * size
-            for j in range(join_start[h], join_start[h + 1]):
-                x, y = left_states + join_left[j] * size, right_states + join_right[j] * size
-                fresh = j == join_start[h]
-                join(algebra, c, join_edge[j], z, to, x, y, small, fresh, lanes)
-    first_pair, last_pair = pairs.pair_start[v], pairs.pair_start[v + 1]
-    for k in range(first_pair, last_pair):
-        to = out + 2 * nodes * lanes + (k - first_pair) * size
-        a, b = mix_start[k], mix_start[k + 1]
-        if not scaled:
-            h = first_half + mix_half[a]
-            if direct[h]:
-                for j in range(join_start[h], join_start[h + 1]):
-                    x, y = left_states + join_left[j] * size, right_states + join_right[j] * size
-                    fresh = j == join_start[h]
-                    join(algebra, c, join_edge[j], z, to, x, y, small, fresh, lanes)
-                theta = mantissa[mix_edge[a]]
-                if theta != 1.0:
-                    scale(algebra, z, to, theta, lanes)
-            else:
-                mix(algebra, z, to, halves, mix_half, mix_edge, mantissa, a, b, small, lanes)
-            continue
-        clear(algebra, z, to, lanes)
-        exponent = out + (nodes + pairs.pair_p[k]) * lanes
-        count = p.element_start[v + 1] - p.element_start[v]
-        for j in range(a, b):
-            edge = mix_edge[j]
-            element = elements + p.target[edge] * lanes
-            for i in range(lanes):
-                # the element's exponent is kept behind the elements' values
-                shift = z[element + count * lanes + i] + weights.exponent[edge] - z[exponent + i]
-                z[small + i] = mantissa[edge] * power(shift)
-            mix_scaled(algebra, z, to, halves + mix_half[j] * size, small, small + lanes, lanes)
-    return scaled

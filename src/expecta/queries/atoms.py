@@ -27,6 +27,7 @@ def completions(evidence: Evidence) -> Floats:
     return total
 
 
+@dataclass(frozen=True, eq=False)
 class Part(ABC):
     """Some entries (row and output) of a distribution that are answered alike.
 

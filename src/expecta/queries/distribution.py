@@ -9,7 +9,7 @@ width is a small share of g's range; ``resolution`` says how far a step may seem
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from expecta.pair.algebras.spectrum import turn
 from expecta.queries.atoms import Atoms, Part, completions, enumerated
 from expecta.queries.impossible import check_possible
 from expecta.queries.moments import exponential_of, extremes_of, support_rounding
+from expecta.queries.reach import likely
 from expecta.queries.spectral import NORMAL, check_tolerance, coarse, quadrature
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = ["Distribution", "distribution"]
 ATOMS = 1024  # completions of a row up to which they are enumerated
 FLAT = 1e-12  # a range of g below this part of its parameters is rounding
 BLUR = 500.0  # the range of g over the width of the blur, where there is no noise
+UNLIKELY = 0.25  # part of the tolerance that may lie beyond what is likely
 NARROW = 4000.0  # the same, where there is noise: less noise than that is blurred too
 
 
@@ -104,6 +106,27 @@ class Distribution:
         ends = self.quantile([(1 - coverage) / 2, (1 + coverage) / 2])
         return ends[..., 0], ends[..., 1]
 
+    def pinned(self, rows: Bools, value: Floats) -> Distribution:
+        """Return the same where some rows are known to be a value.  # (rows,), (of these,)."""
+        parts: list[Part] = []
+        for part in self.parts:
+            keep = ~rows[part.entries // self.outputs]
+            parts.append(replace(part, entries=part.entries[keep], local=part.local[keep]))
+        at = value.reshape(-1, self.outputs)
+        for output, noise in enumerate(self.noise.tolist()):
+            entries = np.flatnonzero(rows) * self.outputs + output
+            atom = at[:, output, None]
+            parts.append(Atoms(entries, np.arange(len(atom)), atom, 0 * atom + 1, noise))
+        error, resolution = self.error.copy(), self.resolution.copy()
+        error[rows] = resolution[rows] = 0.0
+        return replace(
+            self,
+            parts=tuple(parts),
+            impossible=self.impossible & ~rows,
+            error=error,
+            resolution=resolution,
+        )
+
     def _ask(self, asked: npt.ArrayLike, answer: Callable[[Part, Ints, Floats], Floats]) -> Floats:
         question = np.asarray(asked, np.float64)
         rows = len(self.impossible)
@@ -145,8 +168,8 @@ def distribution(
     rest = np.flatnonzero(~few & ~impossible)
     for output in range(outputs):
         width = (high - low)[rest, output]
-        size = np.abs(low[rest, output]) + np.abs(high[rest, output])
-        flat = width <= FLAT * (size + np.abs(pair.g.weight[:, output]).max())
+        most = np.abs(low[rest, output]) + np.abs(high[rest, output])
+        flat = width <= FLAT * (most + np.abs(pair.g.weight[:, output]).max())
         if np.any(flat):  # nothing that is unknown matters: one atom
             entries = rest[flat] * outputs + output
             atom = high[rest[flat], output][:, None]
@@ -154,15 +177,25 @@ def distribution(
             resolution[entries] = width[flat]
         rows, width = rest[~flat], width[~flat]
         blur = np.maximum(tau[output], coarse(width) / (NARROW if tau[output] else BLUR))
-        reach = coarse(width / blur)
-        for pick in np.unique(np.stack([blur, reach]), axis=1).T:
-            chosen = rows[(blur == pick[0]) & (reach == pick[1])]
-            part = _Spectral.of(
-                pair, evidence, chosen, output, float(pick[0]), float(pick[1]), tol, low, high
-            )
+        ends = np.concatenate(
+            likely(
+                pair,
+                evidence[rows],
+                low[rows, output, None],
+                high[rows, output, None],
+                blur,
+                UNLIKELY * tol,
+                output,
+            ),
+            axis=1,
+        )
+        reach = coarse((ends[:, 1] - ends[:, 0]) / blur)
+        for size, far in np.unique(np.stack([blur, reach]), axis=1).T.tolist():
+            here = (blur == size) & (reach == far)
+            part = _Spectral.of(pair, evidence, rows[here], output, size, far, tol, ends[here])
             parts.append(part)
             error[part.entries] = part.error + support_rounding(pair)
-            if pick[0] > tau[output]:
+            if size > tau[output]:
                 resolution[part.entries] = part.margin
     shape = (len(evidence), outputs) if outputs > 1 else (len(evidence),)
     return Distribution(
@@ -191,7 +224,7 @@ class _Spectral(Part):
     bell: Floats  # (frequencies,) of the density
     phi: Complexes  # (entries, frequencies) characteristic function of g - centre
     centre: Floats  # (entries,)
-    half: Floats  # (entries,) half the range of g
+    half: Floats  # (entries,) half the range that g is likely to be in
     margin: float  # how far beyond the range the blur can carry
     error: float
 
@@ -205,14 +238,13 @@ class _Spectral(Part):
         blur: float,
         reach: float,
         tol: float,
-        low: Floats,
-        high: Floats,
+        ends: Floats,
     ) -> _Spectral:
         tail = NORMAL.tail(tol)
         rule = quadrature(NORMAL, reach + tail, tol)
         t = rule.t / blur
         phi = exponential_of(pair, evidence[rows], 1j * t, output)[0][:, 0]
-        centre = 0.5 * (low + high)[rows, output]
+        centre = ends.mean(axis=1)
         return cls(
             entries=rows * pair.g.n_outputs + output,
             local=np.arange(len(rows)),
@@ -221,9 +253,9 @@ class _Spectral(Part):
             bell=rule.step / (np.pi * blur) * np.exp(-0.5 * rule.t**2),
             phi=phi * turn(centre[:, None], -1j * t),
             centre=centre,
-            half=0.5 * (high - low)[rows, output],
+            half=0.5 * (ends[:, 1] - ends[:, 0]),
             margin=tail * blur,
-            error=rule.error + tol,
+            error=rule.error + (1.0 + UNLIKELY) * tol,
         )
 
     def _turned(self, entry: Ints, c: Floats) -> Any:  # noqa: ANN401

@@ -34,7 +34,9 @@ def check_possible(impossible: Bools, on_impossible: str) -> Bools:
         if on_impossible == "raise":
             raise ImpossibleEvidenceError(message)
         warnings.warn(
-            f"{message}; the answer there is NaN", ImpossibleEvidenceWarning, _level_of_caller()
+            f"{message}; given the impossible nothing is expected (NaN)",
+            ImpossibleEvidenceWarning,
+            _level_of_caller(),
         )
     return impossible
 

@@ -24,6 +24,7 @@ from expecta.queries.moments import (
     support_of,
     support_rounding,
 )
+from expecta.queries.reach import likely
 from expecta.queries.spectral import (
     LOGISTIC,
     NORMAL,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["LINKS", "Expected", "Link", "expected"]
 
 CELLS = 1 << 23  # complex numbers to hold at once
-FAR = 30.0  # a range of g beyond which it pays to ask what is likely
 
 
 class Expected(NamedTuple):
@@ -192,10 +192,9 @@ def _spectral(
     value, error = ends.mean(axis=0), 0.5 * (ends[1] - ends[0])
     todo = np.any(error > tol, axis=1) & ~impossible
     share = 0.25 * tol / step.size  # of the error, for what lies beyond the reach
-    reach = np.maximum(np.abs(low), np.abs(high)).max(axis=1)
-    far = np.flatnonzero(todo & (reach > FAR))
-    reach[far] = _likely_reach(pair, evidence[far], reach[far], share)
-    reach = coarse(step.slope * reach)
+    unit = np.full(np.count_nonzero(todo), 1.0 / step.slope)
+    low[todo], high[todo] = likely(pair, evidence[todo], low[todo], high[todo], unit, share)
+    reach = coarse(step.slope * np.maximum(np.abs(low), np.abs(high)).max(axis=1))
     for group in np.unique(reach[todo]):
         rows = np.flatnonzero(todo & (reach == group))
         rule = quadrature(step.noise, float(group), 3 * share)
@@ -205,28 +204,6 @@ def _spectral(
             value[some] = step.low + step.size * probability
         error[rows] = step.size * (rule.error + share + support_rounding(pair))
     return value, error, impossible
-
-
-def _likely_reach(pair: Pair, evidence: Evidence, reach: Floats, share: float) -> Floats:
-    """Return r with P(|g| > r) <= share for each row, by Chernoff's bound, if below ``reach``.
-
-    The range of g counts what is possible, however improbable, and frequencies cost in
-    proportion to it. E[exp(±λ g)] is exact and bounds the tails:
-    P(|g| > r) <= (E[exp(λ g)] + E[exp(-λ g)]) exp(-λ r).
-    """
-    moments, _ = mean_and_central(pair, evidence, 2)
-    spread = coarse(np.sqrt(moments[:, :, 2]).max(axis=1))
-    out = reach.copy()
-    in_range = 6.0 * reach < 600.0 * spread  # of exp
-    for group in np.unique(spread[in_range]):
-        rows = np.flatnonzero(in_range & (spread == group))
-        rates = 6.0 / group * np.array([1.0, 0.6])
-        with np.errstate(all="ignore"):  # where exp leaves its range there is no bound
-            both, _ = exponential_of(pair, evidence[rows], np.concatenate([rates, -rates]) + 0j)
-            bound = np.log((both[:, :, :2].real + both[:, :, 2:].real) / share) / rates
-        bound[~np.isfinite(bound)] = np.inf
-        out[rows] = np.minimum(out[rows], bound.min(axis=2).max(axis=1))
-    return out
 
 
 def _exp(pair: Pair, evidence: Evidence) -> tuple[Floats, Floats, Bools]:

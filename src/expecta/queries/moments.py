@@ -34,7 +34,7 @@ __all__ = [
     "support_rounding",
 ]
 
-CHANNELS = 8  # complex numbers that a pair holds at once: more overflow the cache,
+CHANNELS = 6  # complex numbers that a pair holds at once: more overflow the cache,
 FREQUENCIES = 3  # but fewer frequencies than this do not repay the set-up of a run
 
 

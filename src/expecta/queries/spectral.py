@@ -115,5 +115,5 @@ def coarse(reach: Floats) -> Floats:
 
     A row's value depends on the row alone: answers do not depend on the batch.
     """
-    rounded: Floats = np.exp2(np.ceil(4 * np.log2(np.maximum(reach, 1e-300))) / 4)
+    rounded: Floats = np.exp2(np.ceil(2 * np.log2(np.maximum(reach, 1e-300))) / 2)
     return rounded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,9 @@ __all__ = ["Growth", "Options"]
 
 SHARED, OWN = Shrinkage(0.1, 1.0), Shrinkage(3.0, 10.0)
 EXACT = 1e-9  # gradient of the last fit
-ENOUGH = 3e-4  # share of the loss that a step of the others must promise
-VAST, VAST_ENOUGH = 1 << 25, 1e-5  # numbers of a product, beyond which a last fit stops earlier
+ENOUGH, STEPS = 3e-4, 2  # of the others: share of the loss that a step must promise; steps
+VAST, VAST_ENOUGH = 1 << 25, 1e-4  # numbers of a product, beyond which a last fit stops earlier
+MANY = 64  # variables, beyond which a split of all is dear
 FREE = 1e-6  # pull on the overall constant: none to speak of
 
 
@@ -34,7 +35,7 @@ FREE = 1e-6  # pull on the overall constant: none to speak of
 class Options:
     """How to grow."""
 
-    scope: int = 64  # splits are sought at vtree nodes with at most so many variables below
+    frugal: bool = False  # whether drops are compared per parameter that they cost
     min_rows: int = 20  # on either side of a split
     price: float = 1.0  # drop that a split must promise, in units of what noise promises
     choosy: float = 1.5  # the same for one table of it to be copied, not shared
@@ -55,8 +56,8 @@ class Options:
         if not loss.quadratic:
             shared, own = Shrinkage(1.0, 3.0), Shrinkage(9.0, 30.0)
             options = replace(options, price=0.3, choosy=0.7, shared=shared, own=own)
-        if n_variables > options.scope:
-            options = replace(options, batch=128, within=0.05)
+        if n_variables > MANY:
+            options = replace(options, batch=256, within=0.2, frugal=True)
         return options
 
 
@@ -91,15 +92,15 @@ class Growth:
         self.made: list[list[tuple[int, Proposal]]] = []  # splits by round, elements by place
         self._looked: dict[int, _Look] = {}
 
-    def fit(self, enough: float = ENOUGH) -> None:
+    def fit(self, *, last: bool = False) -> None:
         """Fit all parameters, starting from where they are; sets ``g``, the predictions.
 
-        Where there are very many features, "exact" is a drop below a hundred-thousandth.
+        The last fit is exact, or where there are very many features within a drop of a
+        ten-thousandth; the others are rough.
         """
         by_column = self.boxes.matrix()
         by_row = by_column.transposed()
-        if enough == 0 and by_row.start[-1] * self.table.y.shape[1] > VAST:
-            enough = VAST_ENOUGH
+        vast = by_row.start[-1] * self.table.y.shape[1] > VAST
         problem = Problem(
             by_row,
             by_column,
@@ -109,9 +110,11 @@ class Growth:
             self.boxes.penalty(),
             self.boxes.precondition,
         )
-        self.boxes.theta = theta = minimise(
-            problem, self.boxes.theta, tolerance=EXACT, enough=enough
-        )
+        if not last:
+            limits: dict[str, Any] = {"enough": ENOUGH, "steps": STEPS}
+        else:
+            limits = {"enough": VAST_ENOUGH} if vast else {"tolerance": EXACT}
+        self.boxes.theta = theta = minimise(problem, self.boxes.theta, **limits)
         self.g: Floats = by_row @ theta
 
     # -- splits -----------------------------------------------------------------------
@@ -149,35 +152,31 @@ class Growth:
         """
         scout, now = self._scout(), len(self.made)
         elements = list(every_element(self.root))
-        small = [
-            last - first <= self.options.scope
-            for first, last in (self.table.spans[node.v] for node, _ in elements)
-        ]
-        known, self._looked = self._looked, {}
+        known = self._looked
 
         def look(place: int) -> None:
             node, element = elements[place]
             found = scout.propose(element.rows, *self.table.spans[node.v])
             self._looked[id(element)] = _Look(now, element, found)
 
-        new = [place for place, fits in enumerate(small) if fits]
-        for place in new:
-            element = elements[place][1]
-            if id(element) in known:
-                self._looked[id(element)] = known[id(element)]
-        new = [place for place in new if id(elements[place][1]) not in self._looked]
-        each(look, [(place,) for place in new], current().n_threads())
-        looks = [self._looked.get(id(element)) for _, element in elements]
-        waiting = sorted(
-            (seen.proposal.net, -place)
-            for place, seen in enumerate(looks)
-            if seen is not None and seen.proposal is not None
-        )
+        self._looked = {id(e): known[id(e)] for _, e in elements if id(e) in known}
+        new = [(place,) for place, (_, e) in enumerate(elements) if id(e) not in self._looked]
+        each(look, new, current().n_threads())
+
+        def ranked() -> list[tuple[float, int]]:
+            looks = enumerate(self._looked[id(element)].proposal for _, element in elements)
+            return sorted((self._worth(seen), -place) for place, seen in looks if seen is not None)
+
+        first = ranked()[-most:]
+        top = (-place for worth, place in first if worth >= self.options.within * first[-1][0])
+        stale = [(place,) for place in top if self._looked[id(elements[place][1])].when < now]
+        each(look, stale, current().n_threads())
+        waiting = ranked()
         chosen: list[tuple[int, Proposal]] = []
         while waiting and len(chosen) < most:
-            net, place = waiting.pop()
+            worth, place = waiting.pop()
             place = -place
-            if chosen and net < self.options.within * chosen[0][1].net:
+            if chosen and worth < self.options.within * self._worth(chosen[0][1]):
                 break
             if any(self._overlap(*elements[place], *elements[other]) for other, _ in chosen):
                 continue
@@ -186,10 +185,17 @@ class Growth:
                 look(place)
                 renewed = self._looked[id(elements[place][1])].proposal
                 if renewed is not None:
-                    bisect.insort(waiting, (renewed.net, -place))
+                    bisect.insort(waiting, (self._worth(renewed), -place))
             elif seen.proposal is not None:
                 chosen.append((place, seen.proposal))
         return chosen
+
+    def _worth(self, proposal: Proposal) -> float:
+        """Return what splits are ranked by."""
+        if not self.options.frugal:
+            return proposal.net
+        tables = [self.table.curves[x].size for part in proposal.parts for x in part.places]
+        return proposal.net / float(len(proposal.parts) + sum(tables))
 
     def _overlap(self, node: Inner, element: Element, other: Inner, taken: Element) -> bool:
         """Whether two elements share variables and rows."""

@@ -112,7 +112,7 @@ def grow(
             while growth.n_splits < n_splits and growth.step(n_splits - growth.n_splits):
                 report(f"{growth.n_splits} of {n_splits} splits")
         report(f"all parameters of {n_splits} splits")
-        growth.fit(enough=0.0)
+        growth.fit(last=True)
         return growth.circuit(link)
 
     growths = [trial.growth for trial in trials[penalty]] if numbers else []

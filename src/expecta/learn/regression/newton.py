@@ -13,8 +13,8 @@ from expecta.learn.regression.losses import Loss
 
 __all__ = ["Problem", "minimise"]
 
-STEPS = 40, 2  # of Newton's method, at most; where a rough solution is enough
-INNER = 500, 10  # iterations of conjugate gradients per step, at most; likewise
+STEPS = 40  # of Newton's method, at most
+INNER = 500, 10  # iterations of conjugate gradients per step, at most; for a rough solution
 ENOUGH = 1e-4  # share of the promised drop that a step must bring
 HALVINGS = 30
 ROUGH = 0.1  # share of the residual that is left where a rough solution is enough
@@ -42,12 +42,18 @@ class Problem(NamedTuple):
 
 
 def minimise(
-    problem: Problem, theta: Floats, *, tolerance: float = 1e-8, enough: float = 0.0
+    problem: Problem,
+    theta: Floats,
+    *,
+    tolerance: float = 1e-8,
+    enough: float = 0.0,
+    steps: int = STEPS,
 ) -> Floats:
     """Find the parameters of least penalised loss, from ``theta`` or zero, whichever is better.
 
     Stops when the gradient has fallen to ``tolerance`` of its norm at zero, or when a step
-    promised a drop of less than ``enough`` of the loss. An iteration of conjugate gradients
+    promised a drop of less than ``enough`` of the loss; if that is more than none, steps are
+    found roughly. An iteration of conjugate gradients
     costs two products with the features.  # (parameters, outputs)
     """
     weight = problem.weight[:, None]
@@ -59,8 +65,8 @@ def minimise(
     theta, g = np.where(bad, 0.0, theta), np.where(bad, zero, g)
     now = problem.value(theta, g)
     before = np.inf
-    rough = enough > 1e-4
-    for _ in range(STEPS[rough]):
+    rough = enough > 0
+    for _ in range(steps):
         by_g = problem.loss.slope(problem.y, g)
         slope = problem.by_column @ (weight * by_g) + problem.penalty(theta)
         far = float(np.max(np.linalg.norm(slope, axis=0) / size))

@@ -107,11 +107,10 @@ def fit_parameters(
     if not len(rows):
         raise DomainError("there is no row to fit the parameters to: X is empty or has no weight")
     wires = Wires.of(circuit.structure, codes[rows])
-    known = circuit.weight, circuit.bias
-    if towards == "given":
-        offset = predict(circuit.structure, *known, codes[rows])
-    else:
-        known, offset = (np.zeros_like(circuit.weight), np.zeros_like(circuit.bias)), 0.0
+    centre = circuit.weight, circuit.bias
+    if towards == "zero":
+        centre = np.zeros_like(circuit.weight), np.zeros_like(circuit.bias)
+    offset = predict(circuit.structure, *centre, codes[rows])
     theta = wires.differences(circuit.weight, circuit.bias)
     if towards == "given" or not warm:
         theta = np.zeros_like(theta)
@@ -119,7 +118,7 @@ def fit_parameters(
 
     def parameters(theta: Floats) -> tuple[Floats, Floats]:
         weight, bias = wires.parameters(theta)
-        return known[0] + weight, known[1] + bias
+        return centre[0] + weight, centre[1] + bias
 
     penalty = penalties[0]
     if valid is not None:
@@ -171,7 +170,7 @@ def _fit(
     y: Floats,
     weight: Floats,
     loss: Loss,
-    offset: Floats | float,
+    offset: Floats,
     penalty: float,
     theta: Floats,
     tolerance: float,

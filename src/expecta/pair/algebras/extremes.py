@@ -82,6 +82,7 @@ def mix(
     algebra: Extremes,
     z: Floats,
     out: int,
+    run: int,
     base: int,
     half: Ints,
     edge: Ints,
@@ -91,13 +92,20 @@ def mix(
     tmp: int,
     lanes: int,
 ) -> None:
-    """Set z[out] to the widest range among the halves; θ > 0 plays no part."""
+    """Set z[out] to the widest range among the halves; θ > 0 plays no part.
+
+    So all of a run are equal.
+    """
     size = 2 * algebra.outputs * lanes
     o, a = U(out), U(base + half[first] * size)
     for i in range(U(size)):
         z[o + i] = z[a + i]
     for k in range(first + 1, last):
         widen(algebra, z, out, base + half[k] * size, 0, tmp, lanes)
+    for r in range(1, run):
+        a = U(out + r * size)
+        for i in range(U(size)):
+            z[a + i] = z[o + i]
 
 
 def mix_scaled(

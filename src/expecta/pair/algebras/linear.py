@@ -6,6 +6,7 @@ from typing import Any
 
 from expecta.arrays import Floats, Ints
 from expecta.pair.algebras.operations import width
+from expecta.pair.algebras.tile import ACROSS, DOWN, tile
 from expecta.pair.compiled import U
 
 __all__ = ["mix", "mix_scaled", "scale"]
@@ -15,6 +16,7 @@ def mix(
     algebra: Any,  # noqa: ANN401
     z: Floats,
     out: int,
+    run: int,
     base: int,
     half: Ints,
     edge: Ints,
@@ -24,8 +26,24 @@ def mix(
     tmp: int,
     lanes: int,
 ) -> None:
-    """Set z[out] to Σ θ z[half], four terms at a time so that z[out] is rarely touched."""
+    """Set z[out] to Σ θ z[half], four terms at a time so that z[out] is rarely touched.
+
+    A run of states that sum the same halves is a matrix product; those beyond the first take
+    the edges that follow. Halves are put side by side for it, one number of a state at a time.
+    """
     size = width(algebra) * lanes
+    if run > 1:
+        terms, step = last - first, edge[last] - edge[first]
+        for k in range(width(algebra)):
+            for a in range(terms):
+                o, x = U(tmp + a * lanes), U(base + half[first + a] * size + k * lanes)
+                for i in range(U(lanes)):
+                    z[o + i] = z[x + i]
+            for i in range(0, lanes, ACROSS):
+                for r in range(0, run, DOWN):
+                    to, e = out + r * size + k * lanes + i, edge[first] + r * step
+                    tile(z, to, size, tmp + i, lanes, theta, e, step, terms)
+        return
     o = U(out)
     left_over = first + (last - first) % 4
     for a in range(first, left_over):

@@ -110,6 +110,7 @@ def mix(
     algebra: Moments,
     z: Floats,
     out: int,
+    run: int,
     base: int,
     half: Ints,
     edge: Ints,
@@ -119,20 +120,22 @@ def mix(
     tmp: int,
     lanes: int,
 ) -> None:
-    """Set z[out] to the θ-weighted mixture of the halves."""
-    size = (1 + algebra.order * algebra.outputs) * lanes
-    o, b = U(out), U(base + half[first] * size)
-    for i in range(U(size)):
-        z[o + i] = z[b + i]
-    weigh(algebra, z, out, theta[edge[first]], lanes)
-    for a in range(first + 1, last):
-        x, t = base + half[a] * size, theta[edge[a]]
-        for output in range(algebra.outputs):
-            at = (1 + output * algebra.order) * lanes
-            _merge(algebra.order, z, out, out + at, t, -1, x, x + at, tmp, lanes)
-        b = U(x)
-        for i in range(U(lanes)):
-            z[o + i] += t * z[b + i]
+    """Set z[out], and the rest of its run, to θ-weighted mixtures of the halves."""
+    size, terms = (1 + algebra.order * algebra.outputs) * lanes, last - first
+    for r in range(run):
+        to, start = out + r * size, first + r * terms
+        o, b = U(to), U(base + half[start] * size)
+        for i in range(U(size)):
+            z[o + i] = z[b + i]
+        weigh(algebra, z, to, theta[edge[start]], lanes)
+        for a in range(start + 1, start + terms):
+            x, t = base + half[a] * size, theta[edge[a]]
+            for output in range(algebra.outputs):
+                at = (1 + output * algebra.order) * lanes
+                _merge(algebra.order, z, to, to + at, t, -1, x, x + at, tmp, lanes)
+            b = U(x)
+            for i in range(U(lanes)):
+                z[o + i] += t * z[b + i]
 
 
 def mix_scaled(algebra: Moments, z: Floats, out: int, x: int, w: int, tmp: int, lanes: int) -> None:

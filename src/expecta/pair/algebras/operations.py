@@ -57,7 +57,7 @@ def join(algebra: Any, *rest: Any) -> None:  # noqa: ANN401
 
 
 def mix(algebra: Any, *rest: Any) -> None:  # noqa: ANN401
-    """Set a state to the θ-weighted sum of states: the OR over p."""
+    """Set states, one or a run, to θ-weighted sums of states: the OR over p."""
 
 
 def mix_scaled(algebra: Any, *rest: Any) -> None:  # noqa: ANN401

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from expecta.arrays import Bools, Floats
 from expecta.pair.compiled import U, kernel
-from expecta.pair.pairing import Layers
+from expecta.pair.layers import Layers
 from expecta.pair.probabilities import Weights, power
 from expecta.queries.passes.leaves import Leaves, leaf_term
 from expecta.queries.passes.upward import room, up

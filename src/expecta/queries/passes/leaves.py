@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from expecta.arrays import Floats
 from expecta.pair.compiled import kernel
-from expecta.pair.pairing import Layers
+from expecta.pair.layers import Layers
 from expecta.pair.probabilities import TINY, UNIT, Weights, power
 
 __all__ = ["Leaves", "leaf_term", "read_leaves"]
