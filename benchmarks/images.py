@@ -58,7 +58,7 @@ def run(name: str, splits: int, states: int, images: int, spectral: int) -> None
     test, y_test = split["x_test"], split["y_test"]
     start = time.perf_counter()
     model = CircuitClassifier(
-        density=LatentTree(states=states, random_state=0),
+        density=LatentTree(states=states, tree="balanced", random_state=0),
         max_splits=splits,
         penalties=[PENALTY],
         tol=1e-6,

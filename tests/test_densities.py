@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import chisquare
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -30,6 +32,9 @@ from expecta import (
     using,
 )
 from expecta import settings as settings_module
+from expecta.learn.trees.tree import Tree
+from strategies import vtrees
+from truth import complete_rows
 
 LEARNERS = {
     "LatentTree": lambda **k: LatentTree(**{"states": 3, "restarts": 1, "max_epochs": 9, **k}),
@@ -411,6 +416,7 @@ def test_what_cannot_be_learned_from(name):
     [
         (LatentTree(states=0), "from 1 to"),
         (LatentTree(states=[]), "from 1 to"),
+        (LatentTree(tree="oak"), "'oak'"),
         (NaiveBayes("clas"), "no column 'clas'"),
         (PSDD(start="middle"), "'middle'"),
         (PSDD(start="independent", vtree="sideways"), "'sideways'"),
@@ -419,6 +425,49 @@ def test_what_cannot_be_learned_from(name):
 def test_options_that_do_not_exist(learner, says):
     with pytest.raises(ValueError, match=says):
         learner.fit(CODES)
+
+
+@given(vtrees(12), st.integers(0, 2**31))
+def test_a_tree_from_a_vtree(vtree, seed):
+    """Each variable once, below the one that tells most of its part of the vtree."""
+    n = vtree.n_variables
+    information = np.random.default_rng(seed).random((n, n))
+    information += information.T
+    tree = Tree.promoted(vtree, information)
+    parent = {}
+    for x, above in zip(tree.variable, tree.parent, strict=True):
+        parent[int(x)] = int(tree.variable[above]) if above >= 0 else None
+
+    def expect(v, free, above):
+        below = [x for x in vtree.variables_below(v) if x in free]
+        if not below:
+            return free
+        best = max(below, key=lambda x: sum(information[x, other] for other in below))
+        assert parent[best] == above
+        free = free - {best}
+        if vtree.variable[v] < 0:
+            free = expect(vtree.right[v], expect(vtree.left[v], free, best), best)
+        return free
+
+    assert not expect(vtree.root, frozenset(range(n)), None)
+    assert sorted(tree.variable) == list(range(n))
+
+
+def test_a_balanced_latent_tree():
+    """Less deep than the Chow-Liu tree of a chain, and a distribution all the same."""
+    rng = np.random.default_rng(0)
+    chain = np.cumsum(rng.random((500, 9)) < 0.2, axis=1) % 2
+    density = LEARNERS["LatentTree"](tree="balanced").fit(chain)
+    assert np.isclose(np.exp(density.log_prob(complete_rows([2] * 9))).sum(), 1.0)
+
+    def depth(tree):
+        steps = np.zeros(len(tree), int)
+        for node in range(len(tree) - 2, -1, -1):
+            steps[node] = 1 + steps[tree.parent[node]]
+        return steps.max()
+
+    assert depth(density.tree_) <= 4 == depth(LEARNERS["LatentTree"]().fit(chain).tree_)
+    assert density.learned_.score > LEARNERS["Independent"]().fit(chain).learned_.score + 1.0
 
 
 # -- the rest -------------------------------------------------------------------------

@@ -529,6 +529,41 @@ def test_the_same_for_any_number_of_threads(monkeypatch, loss):
     assert found[0].tried == found[1].tried
 
 
+def test_many_variables():
+    """Cheap splits go first; those of parts are looked at late, and as well as ever."""
+    n, d = 600, 80
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (n, d))
+    y = ((X[:, 0] ^ X[:, 1]) + 2 * (X[:, 6] ^ X[:, 7]) + X[:, 40] * X[:, 2] > 1).astype(float)
+    assert Options.of(LOSSES["logistic"], d).frugal
+    table = Table(X, Vtree.balanced(d), [Curve.of(np.ones(2))] * d, y[:, None])
+    found = []
+    for threads in (1, 2):
+        with using(threads=threads), threadpool_limits(1):
+            options = Options.of(LOSSES["logistic"], d)
+            growth = Growth(table, np.ones(n), LOSSES["logistic"], 0.1, options)
+            growth.fit()
+            assert np.mean((growth.g[:, 0] > 0) == y) < 0.9
+            while growth.n_splits < 40 and growth.step(40 - growth.n_splits):
+                pass
+            found.append(growth.circuit())
+        assert np.mean((growth.g[:, 0] > 0) == y) > 0.99
+        assert np.allclose(found[-1](X), growth.g[:, 0])
+        best = growth.made[0][0][1]
+        assert best.place in (6, 7)
+        assert all(len(part.places) < 5 for part in best.parts)  # not all eighty
+    assert found[0] == found[1]
+
+
+def test_wide_elements_are_estimated_from_some_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (400, 4))
+    y = (X[:, 0] ^ X[:, 3]) * 2.0 - 1.0
+    monkeypatch.setattr("expecta.learn.regression.splits.MOST", 1000)  # rows x variables²
+    grown = learn(X, y, [2] * 4, fold=np.arange(400) % 4)
+    assert grown.held_out < 0.1 * grown.additive
+
+
 def test_three_classes():
     rng = np.random.default_rng(0)
     X = rng.integers(0, [3, 4, 2, 2], (500, 4))

@@ -18,9 +18,11 @@ from expecta.learn.trees.expectation import Table
 from expecta.learn.trees.layout import Layout
 from expecta.learn.trees.start import prior_counts, prototype_start
 from expecta.learn.trees.tree import Tree
+from expecta.learn.vtrees import balanced_by_information
 
 __all__ = ["ChowLiu", "Independent", "LatentTree", "NaiveBayes"]
 
+TREES = "chow-liu", "balanced"
 MOST_STATES = 2048
 MOST_RESTARTS = 8
 CHEAP = 50_000_000_000  # multiply-adds of one step from every start
@@ -130,16 +132,20 @@ class NaiveBayes(TreeLearner):
 class LatentTree(TreeLearner):
     """A tree of hidden states, one at each column: the default density.
 
-    The tree is Chow and Liu's; the hidden states of neighbours depend on each other, and
-    each column on its own. It fits far better than a tree over the columns themselves.
-    Learned by EM that starts from random prototype rows: first in batches with an annealed
-    step where rows are many, then over all rows, until the held-out score stops rising.
+    The tree is Chow and Liu's, or one that is balanced; the hidden states of neighbours depend
+    on each other, and each column on its own. It fits far better than a tree over the columns
+    themselves. Learned by EM that starts from random prototype rows: first in batches with an
+    annealed step where rows are many, then over all rows, until the held-out score stops
+    rising.
 
     Parameters
     ----------
     states
         Number of hidden states K, or several to try in turn, the least first, as long as
         the held-out score rises.
+    tree
+        "chow-liu", the tree of greatest information, fits best. "balanced" is as deep as the
+        logarithm of the number of columns: its vtree suits a circuit of many columns better.
     pseudo_count
         Rows added to each distribution: transitions evenly, values as in the whole column.
     restarts
@@ -177,6 +183,7 @@ class LatentTree(TreeLearner):
         self,
         *,
         states: int | Sequence[int] = (8, 16, 32),
+        tree: str = "chow-liu",
         pseudo_count: float = 0.1,
         restarts: int | None = None,
         max_epochs: int = 100,
@@ -187,6 +194,7 @@ class LatentTree(TreeLearner):
         random_state: int | None = 0,
     ) -> None:
         self.states = states
+        self.tree = tree
         self.pseudo_count = pseudo_count
         self.restarts = restarts
         self.max_epochs = max_epochs
@@ -195,6 +203,14 @@ class LatentTree(TreeLearner):
         self.tolerance = tolerance
         self.encoder = encoder
         self.random_state = random_state
+
+    def _tree(self, rows: Rows) -> Tree:
+        if self.tree not in TREES:
+            raise ValueError(f"tree is one of {', '.join(TREES)}, not {self.tree!r}")
+        information = mutual_information(rows.codes, self.encoder_.cardinalities_, rows.weight)
+        if self.tree == "chow-liu":
+            return Tree.greatest(information)
+        return Tree.promoted(balanced_by_information(information), information)
 
     def _states(self, tree: Tree) -> Sequence[Ints]:
         wanted = np.unique(np.asarray(self.states))

@@ -34,6 +34,7 @@ class Element:
     right: Leaf | Inner
     rows: Ints
     boxes: tuple[int, ...] = ()
+    like: Element | None = None  # the element that it is a part of, if it is no more than that
 
 
 @dataclass(eq=False)
@@ -133,7 +134,7 @@ class _Copier:
             elements.append((left, right, e))
         if same:
             return node
-        copies = [Element(a, b, e.rows[self._inside[e.rows]], e.boxes) for a, b, e in elements]
+        copies = [Element(a, b, e.rows[self._inside[e.rows]], e.boxes, e) for a, b, e in elements]
         for e in node.elements:  # others may share the node: the part's rows no longer reach it
             e.rows = e.rows[~self._inside[e.rows]]
         return Inner(node.v, copies) if copies else None

@@ -57,7 +57,7 @@ class Options:
             shared, own = Shrinkage(1.0, 3.0), Shrinkage(9.0, 30.0)
             options = replace(options, price=0.3, choosy=0.7, shared=shared, own=own)
         if n_variables > MANY:
-            options = replace(options, batch=256, within=0.2, frugal=True)
+            options = replace(options, batch=256, within=0.3, frugal=True)
         return options
 
 
@@ -160,6 +160,10 @@ class Growth:
             self._looked[id(element)] = _Look(now, element, found)
 
         self._looked = {id(e): known[id(e)] for _, e in elements if id(e) in known}
+        if self.options.frugal:  # a part may be as good as the whole was: looked at when on top
+            for _, e in elements:
+                if e.like is not None and id(e) not in known and id(e.like) in known:
+                    self._looked[id(e)] = _Look(-1, e, known[id(e.like)].proposal)
         new = [(place,) for place, (_, e) in enumerate(elements) if id(e) not in self._looked]
         each(look, new, current().n_threads())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -17,8 +17,7 @@ __all__ = ["Part", "Proposal", "Scout"]
 
 System: TypeAlias = tuple[Floats, Floats, Floats]  # slope, curvature, penalty
 FINALISTS = 4  # splits of an element whose drop is computed, not only estimated
-ROWS = 20_000  # of an element, beyond which only some are looked at
-MOST, LEAST = 5e7, 4000  # rows x variables², and rows, beyond which some are enough to estimate
+MOST = 2e9  # rows x variables², beyond which the estimates are made from some of the rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +60,6 @@ class Scout:
     curvature: float  # mean over rows and outputs
     dispersion: float  # sum over outputs
     _penalties: dict[tuple[int, int], Floats] = field(default_factory=dict)
-    _thinned: dict[int, Scout] = field(default_factory=dict)
 
     def propose(self, rows: Ints, first: int, last: int) -> Proposal | None:
         """Find the best split of an element hot on ``rows`` over variables ``first:last``.
@@ -71,49 +69,25 @@ class Scout:
         known = rows[self.weight[rows] > 0]
         if len(known) < 2 * self.min_rows:
             return None
-        step = 1 + len(known) // ROWS
-        found = self._every(step)._best(known[::step], first, last)
-        if found is None:
-            return None
-        net, place, allowed, tables = found
-        hot = allowed[self.codes[rows, place]]
-        parts = Part(allowed, rows[hot], tables[0]), Part(~allowed, rows[~hot], tables[1])
-        return Proposal(net, place, parts)
-
-    def _every(self, step: int) -> Scout:
-        """Return the same for one out of ``step`` rows: each stands for as many."""
-        if step == 1:
-            return self
-        if step not in self._thinned:
-            self._thinned[step] = replace(
-                self,
-                weight=step * self.weight,
-                slope=step * self.slope,
-                dispersion=step * self.dispersion,
-                _thinned={},
-            )
-        return self._thinned[step]
-
-    def _best(
-        self, rows: Ints, first: int, last: int
-    ) -> tuple[float, int, Bools, tuple[Ints, Ints]] | None:
-        """Find a split's net drop, the variable, its values on one side, tables of both sides."""
-        everything = self._system(rows, first, last)
-        step = 1 + int(len(rows) / max(MOST / (last - first) ** 2, LEAST))
+        everything = self._system(known, first, last)
         best, drop = None, 0.0
-        for place, allowed in self._every(step)._screen(rows[::step], first, last):
-            sides = self._sides(rows, place, allowed, first, last, everything)
+        for place, allowed in self._screen(known, first, last):
+            sides = self._sides(known, place, allowed, first, last, everything)
             promised = sum(_drop(*side) for side in sides)
             if promised > drop:
                 best, drop = (place, allowed, sides), promised
         if best is None:
             return None
-        place, allowed, (one, other) = best
-        net = drop - self.price * (self._noise(*one) + self._noise(*other))
+        place, allowed, sides = best
+        net = drop - self.price * sum(self._noise(*side) for side in sides)
         if net <= 0:
             return None
-        tables = self._tables(one, first, last), self._tables(other, first, last)
-        return net, place, allowed, tables
+        hot = allowed[self.codes[rows, place]]
+        parts = (
+            Part(allowed, rows[hot], self._tables(sides[0], first, last)),
+            Part(~allowed, rows[~hot], self._tables(sides[1], first, last)),
+        )
+        return Proposal(net, place, parts)
 
     def _sides(
         self, rows: Ints, place: int, allowed: Bools, first: int, last: int, both: System
@@ -131,7 +105,9 @@ class Scout:
     def _screen(self, rows: Ints, first: int, last: int) -> list[tuple[int, Bools]]:
         """Rank all splits as if features were orthogonal; returns the best few."""
         low, high = int(self.coarse.first[first]), int(self.coarse.first[last])
-        both = np.concatenate([self.slope, self.weight[:, None]], axis=1)
+        step = 1 + int(len(rows) * (last - first) ** 2 / MOST)  # a row stands for so many
+        rows = rows[::step]
+        both = step * np.concatenate([self.slope, self.weight[:, None]], axis=1)
         pairs = self.coarse.rows.pairs(rows, low, high, both)  # (features, features, outputs + 1)
         total = np.concatenate([both[rows].sum(axis=0)[None], np.einsum("iik->ik", pairs)])
         found: list[tuple[float, int, Bools]] = []

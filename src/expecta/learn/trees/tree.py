@@ -79,6 +79,32 @@ class Tree:
         place[variable] = np.arange(n)
         return cls(variable, np.array([place[above[x]] if above[x] >= 0 else -1 for x in variable]))
 
+    @classmethod
+    def promoted(cls, vtree: Vtree, information: Floats) -> Tree:
+        """Put at every node of a vtree the variable that tells most about the others below it.
+
+        Of a balanced vtree this makes a tree that is as deep as the vtree.
+        """
+        below: list[Ints] = []
+        for x, left, right in zip(vtree.variable, vtree.left, vtree.right, strict=True):
+            both = [np.array([x])] if x >= 0 else [below[left], below[right]]
+            below.append(np.concatenate(both))
+        free = np.ones(vtree.n_variables, np.bool_)
+        chosen: list[tuple[int, int]] = []  # variable, place of its parent in this list
+        todo = [(vtree.root, -1)]
+        while todo:
+            v, above = todo.pop()
+            some = below[v][free[below[v]]]
+            if len(some):
+                best = int(some[np.argmax(information[np.ix_(some, some)].sum(axis=0))])
+                free[best] = False
+                sides = (vtree.right[v], vtree.left[v]) if vtree.variable[v] < 0 else ()
+                todo += [(int(side), len(chosen)) for side in sides]
+                chosen.append((best, above))
+        last = len(chosen) - 1
+        parent = [last - above if above >= 0 else -1 for _, above in reversed(chosen)]
+        return cls(np.array([x for x, _ in reversed(chosen)]), np.array(parent))
+
     @cached_property
     def children(self) -> list[list[int]]:
         """The children of each node."""
