@@ -9,9 +9,21 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 
 import expecta.queries.distribution as module
-from expecta import Evidence, Pair, Vtree, independent, linear
+from expecta import (
+    Evidence,
+    Pair,
+    RegressionCircuit,
+    Vtree,
+    independent,
+    leaf,
+    linear,
+    literal,
+    node,
+)
 from expecta.errors import DomainError, ImpossibleEvidenceWarning
 from expecta.queries.links import LINKS, Link
+from expecta.queries.moments import extremes_of
+from expecta.queries.reach import likely
 from strategies import circuit_pairs, evidences
 from truth import Truth
 
@@ -70,6 +82,37 @@ def test_taylor_is_the_formula_of_the_paper(case, order, alpha):
         if link != "exp":
             exact = squeeze(pair, posterior @ function(truth.g))
             assert np.all(np.abs(found.value - exact) <= found.error + 1e-9)
+
+
+@given(cases(), st.floats(1.0, 1e4), st.sampled_from([1e-3, 1e-9]))
+@many
+def test_what_is_likely_holds_all_but_a_share(case, size, share):
+    """Whatever the parameters are: sums that underflow are made up for."""
+    p, g, evidence = case
+    g = RegressionCircuit(g.structure, size * g.weight, size * g.bias, link=g.link)
+    truth, pair = Truth(p, g), Pair(p, g)
+    low, high, impossible = extremes_of(pair, evidence)
+    rows = np.flatnonzero(~impossible)
+    unit = np.ones(len(rows))
+    ends = likely(pair, evidence[rows], low[rows], high[rows], unit, share)
+    beyond = (truth.g < ends[0][:, None] - 1e-9 * size) | (truth.g > ends[1][:, None] + 1e-9 * size)
+    mass = np.einsum("rc,rco->ro", truth.posterior(evidence)[rows], beyond.astype(float))
+    assert np.all(mass <= share * (1 + 1e-9))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_known_values_that_cancel(sign):
+    """Known columns add up to little, one of them alone would underflow."""
+    vtree = Vtree.from_nested((((0, 1), 2), 3))
+    p = independent(vtree, [[0.5, 0.5]] * 4)
+
+    def box(value, *tables):
+        a, b, c = (leaf(x, [sign * t, 0.0]) for x, t in enumerate(tables))
+        return 0.0, node((0.0, node((0.0, a, b)), c)), literal(3, value)
+
+    g = RegressionCircuit.build(vtree, node(box(0, -190, 170, 60), box(1, 0, 0, 0)))
+    found = Pair(p, g).expected([[0, 0, 0, -1]], "logistic")  # of 0 and of 40 or -40
+    assert abs(found.value[0] - (0.5 + 0.25 * sign)) <= found.error[0] + 1e-15
 
 
 @pytest.mark.parametrize("link", sorted(LINKS))

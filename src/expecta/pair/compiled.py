@@ -24,6 +24,9 @@ else:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+if numba.config.DISABLE_JIT:
+    raise ImportError("the kernels of expecta have to be compiled: unset NUMBA_DISABLE_JIT")
+
 
 def kernel(function: F) -> F:
     """Compile to machine code that runs without the GIL, cached on disk.
@@ -32,8 +35,6 @@ def kernel(function: F) -> F:
     one another across files, so the cache is named after the text of all of them:
     another version of this package neither uses nor trips over it.
     """
-    if numba.config.DISABLE_JIT:
-        return function
     compile_with = partial(numba.njit, nogil=True, error_model="numpy")
     try:
         compiled = compile_with(cache=True)(function)

@@ -184,12 +184,12 @@ class Pair:
         The last axis runs over ``t``; a single number leaves it out. Cost: that of the
         expectation per frequency, twice.
         """
-        from expecta.queries import moments
+        from expecta.queries import exponentials
 
         frequencies = np.atleast_1d(np.asarray(t, np.float64))
         if frequencies.ndim != 1 or not np.all(np.isfinite(frequencies)):
             raise ValueError("t is a finite number or a list of finite numbers")
-        values = moments.exponential(self, X, 1j * frequencies, on_impossible)
+        values = exponentials.characteristic(self, X, frequencies, on_impossible)
         return self._shape(values[:, :, 0] if np.ndim(t) == 0 else values)
 
     # -- links and distributions ------------------------------------------------------

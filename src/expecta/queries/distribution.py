@@ -20,8 +20,9 @@ from expecta.errors import DomainError
 from expecta.evidence import Evidence, Rows, as_evidence
 from expecta.pair.algebras.spectrum import turn
 from expecta.queries.atoms import Atoms, Part, completions, enumerated
+from expecta.queries.exponentials import characteristic_of
 from expecta.queries.impossible import check_possible
-from expecta.queries.moments import exponential_of, extremes_of, support_rounding
+from expecta.queries.moments import extremes_of, support_rounding
 from expecta.queries.reach import likely
 from expecta.queries.spectral import NORMAL, check_tolerance, coarse, quadrature
 
@@ -243,7 +244,7 @@ class _Spectral(Part):
         tail = NORMAL.tail(tol)
         rule = quadrature(NORMAL, reach + tail, tol)
         t = rule.t / blur
-        phi = exponential_of(pair, evidence[rows], 1j * t, output)[0][:, 0]
+        phi = characteristic_of(pair, evidence[rows], t, output)[0][:, 0]
         centre = ends.mean(axis=1)
         return cls(
             entries=rows * pair.g.n_outputs + output,

@@ -12,18 +12,9 @@ from numpy.polynomial import Polynomial
 
 from expecta.arrays import Bools, Floats
 from expecta.evidence import Evidence, Rows, as_evidence
-from expecta.pair.algebras import Spectrum, constants
-from expecta.pair.engine import run
-from expecta.pair.plan import Plan
+from expecta.queries.exponentials import characteristic_of, scaled_of
 from expecta.queries.impossible import check_possible
-from expecta.queries.moments import (
-    exponential_of,
-    extremes_of,
-    mean_and_central,
-    moved,
-    support_of,
-    support_rounding,
-)
+from expecta.queries.moments import extremes_of, mean_and_central, moved, support_rounding
 from expecta.queries.reach import likely
 from expecta.queries.spectral import (
     LOGISTIC,
@@ -199,7 +190,7 @@ def _spectral(
         rows = np.flatnonzero(todo & (reach == group))
         rule = quadrature(step.noise, float(group), 3 * share)
         for some in np.array_split(rows, 1 + len(rows) * outputs * len(rule.t) // CELLS):
-            phi, _ = exponential_of(pair, evidence[some], 1j * step.slope * rule.t)
+            phi, _ = characteristic_of(pair, evidence[some], step.slope * rule.t)
             probability = np.clip(0.5 + phi.imag @ rule.weight, 0.0, 1.0)
             value[some] = step.low + step.size * probability
         error[rows] = step.size * (rule.error + share + support_rounding(pair))
@@ -207,43 +198,15 @@ def _spectral(
 
 
 def _exp(pair: Pair, evidence: Evidence) -> tuple[Floats, Floats, Bools]:
-    """E[exp(g)]: the recursion itself, with exp(φ) on every edge. Exact.
-
-    The greatest value of every node of g is first pushed up to the root, so that what is
-    summed lies between zero and one.
-    """
-    plan = pair.plan
-    phi, top = _pushed_up(plan)
-    algebra = Spectrum(pair.g.n_outputs)
-    root = run(plan, algebra, constants(algebra, phi, np.array([1.0 + 0.0j])), evidence)
-    impossible = root.q <= 0
-    inside = np.zeros((len(evidence), pair.g.n_outputs))
-    if len(root.state):
-        np.divide(root.state[::2], root.q, out=inside.T, where=root.q > 0)
-    share = 1.0 - support_of(pair, evidence)
+    """E[exp(g)]: the recursion itself, with exp(φ) on every edge. Exact."""
+    part = scaled_of(pair, evidence, np.array([1.0 + 0.0j]))
+    inside, off = part.inside[:, :, 0].real, part.off[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
-        greatest, off = np.exp(top + pair.g.bias), share[:, None] * np.exp(pair.g.bias)
-        value = np.where(inside > 0, inside * greatest, 0.0) + np.where(off > 0, off, 0.0)
+        greatest, bias = np.exp(part.top), np.exp(pair.g.bias)
+        value = np.where(inside > 0, inside * greatest, 0.0) + np.where(off > 0, off * bias, 0.0)
         # relative rounding, what underflows below the greatest, what may lie off the support
-        error = 1e-13 * value + 1e-300 * greatest + support_rounding(pair) * np.exp(pair.g.bias)
-    return value, error, impossible
-
-
-def _pushed_up(plan: Plan) -> tuple[Floats, Floats]:
-    """Move every node's greatest value to the edges above; returns φ <= 0 and the root's."""
-    g, phi = plan.g, plan.phi.copy()
-    top = np.zeros((len(g.edge_start) - 1, phi.shape[1]))
-    for v in range(len(g.variable)):
-        first, last = g.node_start[v], g.node_start[v + 1]
-        starts = g.edge_start[first:last]
-        edges = slice(starts[0], g.edge_start[last])
-        if g.variable[v] < 0:
-            element = g.element_start[v] + g.target[edges]
-            phi[edges] += top[g.node_start[g.tree_left[v]] + g.left[element]]
-            phi[edges] += top[g.node_start[g.tree_right[v]] + g.right[element]]
-        top[first:last] = np.maximum.reduceat(phi[edges], starts - starts[0])
-        phi[edges] -= np.repeat(top[first:last], np.diff(g.edge_start[first : last + 1]), axis=0)
-    return phi, top[-1]
+        error = 1e-13 * value + 1e-300 * greatest + support_rounding(pair) * bias
+    return value, error, part.impossible
 
 
 def _taylor(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from expecta.arrays import Bools, Complexes, Floats
+from expecta.arrays import Bools, Floats
 from expecta.evidence import Evidence, Rows, as_evidence
-from expecta.pair.algebras import Expectation, Extremes, Moments, Spectrum, constants
-from expecta.pair.algebras.spectrum import turn
-from expecta.pair.engine import Root, run, run_each
+from expecta.pair.algebras import Expectation, Extremes, Moments, constants
+from expecta.pair.engine import Root, run
 from expecta.pair.plan import Plan
 from expecta.queries.impossible import check_possible
 
@@ -22,8 +20,6 @@ __all__ = [
     "central",
     "expectation",
     "expectation_of",
-    "exponential",
-    "exponential_of",
     "extremes",
     "extremes_of",
     "mean_and_central",
@@ -33,9 +29,6 @@ __all__ = [
     "support_of",
     "support_rounding",
 ]
-
-CHANNELS = 6  # complex numbers that a pair holds at once: more overflow the cache,
-FREQUENCIES = 3  # but fewer frequencies than this do not repay the set-up of a run
 
 
 def expectation_of(plan: Plan, evidence: Evidence) -> tuple[Floats, Bools]:
@@ -166,40 +159,6 @@ def extremes_of(pair: Pair, evidence: Evidence) -> tuple[Floats, Floats, Bools]:
         bounds[:, 1, off] = np.maximum(bounds[:, 1, off], 0.0)
     bounds += pair.g.bias[:, None, None]
     return bounds[:, 0].T.copy(), bounds[:, 1].T.copy(), root.q <= 0
-
-
-def exponential(pair: Pair, X: Rows, z: Complexes, on_impossible: str) -> Complexes:
-    """E[exp(z (bias + g))] for complex z.  # (rows, outputs, z)."""
-    evidence = as_evidence(X, pair.p.cardinalities)
-    out, impossible = exponential_of(pair, evidence, z)
-    out[check_possible(impossible, on_impossible)] = np.nan
-    return out
-
-
-def exponential_of(
-    pair: Pair, evidence: Evidence, z: Complexes, only: int | None = None
-) -> tuple[Complexes, Bools]:
-    """E[exp(z (bias + g))] of all outputs or of one, and which rows are impossible."""
-    chosen = slice(None) if only is None else slice(only, only + 1)
-    phi, bias = pair.plan.phi[:, chosen], pair.g.bias[chosen]
-    outputs, n = len(bias), len(evidence)
-    step = min(max(FREQUENCIES, CHANNELS // outputs), max(1, len(z)))
-    runs = -(-max(1, len(z)) // step)
-    padded = np.zeros(runs * step, np.complex128)
-    padded[: len(z)] = z
-    algebra = Spectrum(outputs * step)
-    tables = [partial(constants, algebra, phi, part) for part in padded.reshape(runs, -1)]
-    out = np.zeros((n, outputs, runs, step), np.complex128)
-    off: Any = 0.0
-    if not pair.g.covers_everything:
-        off = (1.0 - support_of(pair, evidence))[:, None, None]
-    roots = run_each(pair.plan, algebra, tables, evidence)
-    for k, root in enumerate(roots):
-        if len(root.state):
-            parts = _divide(root.state, root.q).reshape(outputs, step, 2, n)
-            out[:, :, k] = (parts[:, :, 0] + 1j * parts[:, :, 1]).transpose(2, 0, 1)
-    values = out.reshape(n, outputs, runs * step)[:, :, : len(z)]
-    return (values + off) * turn(bias[:, None], z), roots[0].q <= 0
 
 
 def _numbers(plan: Plan, evidence: Evidence) -> Root:

@@ -8,7 +8,7 @@ import numpy as np
 
 from expecta.arrays import Floats
 from expecta.evidence import Evidence
-from expecta.queries.moments import exponential_of
+from expecta.queries.exponentials import log_exponential_of
 from expecta.queries.spectral import coarse
 
 if TYPE_CHECKING:
@@ -51,12 +51,11 @@ def likely(
     far = width > FAR * unit
     for group in np.unique(unit[far]):
         rows = np.flatnonzero(far & (unit == group))
-        rates = np.concatenate([RATES, -RATES]) / group
-        with np.errstate(all="ignore"):  # where exp leaves its range there is no bound
-            exponential, _ = exponential_of(pair, evidence[rows], rates + 0j, only)
-            bound = np.log(exponential.real * (2.0 / share)) / rates
-        above, below = np.split(bound, 2, axis=2)
+        ends = []
+        for rates in (RATES / group, -RATES / group):
+            bound = log_exponential_of(pair, evidence[rows], rates, only) + np.log(2.0 / share)
+            ends.append(np.where(np.isfinite(bound), bound / rates, np.sign(rates) * np.inf))
         # each tail holds less than half of what there is, so that the ends cannot cross
-        high[rows] = np.minimum(high[rows], np.where(np.isfinite(above), above, np.inf).min(axis=2))
-        low[rows] = np.maximum(low[rows], np.where(np.isfinite(below), below, -np.inf).max(axis=2))
+        high[rows] = np.minimum(high[rows], ends[0].min(axis=2))
+        low[rows] = np.maximum(low[rows], ends[1].max(axis=2))
     return low, high
