@@ -20,6 +20,10 @@ test: setup lint
 bench: setup
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/densities.py speed chunks
+	$(BIN)/python benchmarks/predictions.py
+	$(BIN)/python benchmarks/paper.py
+	$(BIN)/python benchmarks/refit.py
+	$(BIN)/python benchmarks/images.py
 	$(BIN)/python -m pytest -m slow
 
 lint: setup

@@ -228,5 +228,6 @@ if __name__ == "__main__":
     if not set(named) <= set(NAMES):
         sys.exit(f"data sets are {', '.join(NAMES)}")
     if not (DATA / "splits").exists():
-        sys.exit(f"skipped: no data in {DATA}; set EXPECTA_DATA")
+        print(f"skipped: no data in {DATA}; set EXPECTA_DATA")
+        sys.exit()
     main(named or NAMES, int((options or ["repeats=10"])[-1].removeprefix("repeats=")))

@@ -22,7 +22,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, SimpleImputer
 
-from expecta import CircuitRegressor, Vtree, using
+from expecta import PSDD, CircuitRegressor, LatentTree, Vtree, learn_vtree, using
 
 DATA = Path(os.environ.get("EXPECTA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 RESULTS = Path(__file__).parent / "results"
@@ -219,25 +219,40 @@ def speed() -> None:
 
 
 def vtrees(name: str, model: CircuitRegressor) -> None:
-    """The same circuit learner over other vtrees: what the shape costs g, and p."""
+    """Other vtrees and densities: what a shape costs g, what p, and what both together."""
     X, y, test, y_test = load(name)
-    own = rmse(model.predict(test), y_test)
+    rng = np.random.default_rng(0)
+    holes = hide(test, rng.random(test.shape) < 0.5)
     shapes = {
-        f"random {s}": Vtree.random(X.shape[1], seed=s) for s in range(2)
-    } | {"right-linear": Vtree.right_linear(X.shape[1])}  # fmt: skip
-    print(f"vtrees: test RMSE of g, density of test rows: latent tree's own {own:.5g}, "
-          f"{model.density_.score(test):.3f} nats")  # fmt: skip
-    for shape, vtree in shapes.items():
-        other = CircuitRegressor(vtree=vtree, random_state=0, calibration_rows=0).fit(X, y)
-        print(f"  PSDD over {shape}: {rmse(other.predict(test), y_test):.5g}, "
-              f"{other.density_.score(test):.3f} nats", flush=True)  # fmt: skip
+        "latent tree, Chow and Liu's": model,
+        "latent tree, balanced": LatentTree(tree="balanced", random_state=0),
+        "PSDD, Chow and Liu's": PSDD(random_state=0),
+        "PSDD, bottom-up": learn_vtree(X),
+        "PSDD, random": Vtree.random(X.shape[1], seed=0),
+        "PSDD, right-linear": Vtree.right_linear(X.shape[1]),
+    }
+    print("vtrees: nats of a test row, RMSE of complete rows, and with half of the cells hidden")
+    for shape, given in shapes.items():
+        other = model
+        if given is not model:
+            key = "vtree" if isinstance(given, Vtree) else "density"
+            other = CircuitRegressor(random_state=0, calibration_rows=0, **{key: given}).fit(X, y)
+        figures = {
+            "nats": float(other.density_.score(test)),
+            "complete": rmse(other.predict(test), y_test),
+            "half hidden": rmse(other.predict(holes), y_test),
+        }
+        words = "  ".join(f"{key} {value:.5g}" for key, value in figures.items())
+        print(f"  {shape:28} {words}", flush=True)
+        found.append({"set": name, "what": shape} | figures)
 
 
 if __name__ == "__main__":
     words = sys.argv[1:]
     parts = [w for w in words if w not in TARGETS] or ["complete", "missing", "coverage", "speed"]
     if not DATA.exists():
-        sys.exit(f"skipped: no data at {DATA}; set EXPECTA_DATA")
+        print(f"skipped: no data at {DATA}; set EXPECTA_DATA")
+        sys.exit()
     with using(progress=False):
         for name in [w for w in words if w in TARGETS] or TARGETS:
             if parts == ["speed"]:

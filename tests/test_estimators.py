@@ -313,7 +313,8 @@ def test_fourteen_unknown_booleans(classes, seed):
         np.testing.assert_allclose(found, expected, atol=1e-9)
         assert np.all(np.abs(found - expected) <= error + 1e-13)
         bare = model.pair_.expected(rows, tol=model.tol).value.reshape(value.shape)
-        assert np.abs(bare - value).max() <= model.probability_error_ + 1e-13
+        assert np.abs(bare - value).max() <= model.probability_error_
+        assert model.pair_.expected(rows, tol=model.tol).error.max() <= model.probability_error_
 
 
 def test_complete_rows_are_the_circuit_and_have_no_spread():
@@ -461,7 +462,11 @@ def test_integers_of_arrays_are_numbers_and_zeros_and_ones_are_codes():
 def test_one_row():
     model = regressor().fit({"a": [1.0], "b": ["x"]}, [3.0])
     assert model.predict({"a": [1.0, None, 9.0], "b": ["x", None, "y"]}).tolist() == [3.0] * 3
-    assert model.predict_interval({"a": [None], "b": [None]}) == pytest.approx(3.0, rel=1e-6)
+    for row in ({"a": [None], "b": [None]}, {"a": [1.0], "b": ["x"]}):
+        assert model.predict_interval(row, 0.1).tolist() == [[-np.inf, np.inf]]  # who knows
+    assert model.noise_ == 3.0
+    assert model.set_params(calibration_rows=0).fit([[1.0]], [0.0]).noise_ == 1.0
+    assert np.all(np.isfinite(model.predict_interval([[np.nan]])))
     model = classifier().fit([[1.0]], ["only"])
     assert model.predict([[np.nan], [5.0]]).tolist() == ["only"] * 2
 
@@ -484,14 +489,47 @@ def test_a_constant_target(value):
     assert model.noise_ > 0  # certain, but not beyond all doubt
 
 
-@pytest.mark.parametrize("unit", [1e-200, 1e-30, 1e30, 1e140])
-def test_the_unit_of_the_target_does_not_matter(unit):
-    expected = regressor().fit(TABLE, Y)
+@pytest.fixture(scope="module")
+def plain():
+    return regressor().fit(TABLE, Y)
+
+
+@pytest.mark.parametrize("unit", [1e-285, 1e-200, 1e-30, 1e30, 1e140])
+def test_the_unit_of_the_target_does_not_matter(plain, unit):
     model = regressor().fit(TABLE, Y * unit)
+    assert model.noise_ / unit == pytest.approx(plain.noise_, rel=1e-6)
     for ask in (CircuitRegressor.predict, CircuitRegressor.predict_interval):
-        np.testing.assert_allclose(ask(model, HOLED) / unit, ask(expected, HOLED), rtol=1e-6)
-    moved = regressor().fit(TABLE, Y + 1e6)
-    np.testing.assert_allclose(moved.predict(HOLED) - 1e6, expected.predict(HOLED), atol=1e-6)
+        np.testing.assert_allclose(ask(model, HOLED) / unit, ask(plain, HOLED), rtol=1e-6)
+    spread = [one.predict(HOLED, return_std=True)[1] for one in (model, plain)]
+    np.testing.assert_allclose(spread[0] / unit, spread[1], rtol=1e-6)
+    model.calibrate(TABLE, Y * unit)
+    again = clone(plain).fit(TABLE, Y).calibrate(TABLE, Y)
+    np.testing.assert_allclose(
+        model.predict_interval(HOLED) / unit, again.predict_interval(HOLED), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("offset", [1e6, 1.7e9, 1e10, 1e15])
+def test_where_the_target_lies_does_not_matter(offset):
+    grid = np.round(Y * 8) / 8  # survives every offset
+    near, far = regressor().fit(TABLE, grid), regressor().fit(TABLE, grid + offset)
+    rounding = 4 * np.spacing(offset) + 1e-6
+    for ask in (CircuitRegressor.predict, CircuitRegressor.predict_interval):
+        np.testing.assert_allclose(ask(far, HOLED) - offset, ask(near, HOLED), atol=rounding)
+    assert far.noise_ == pytest.approx(near.noise_, rel=0.03)
+    near.calibrate(TABLE, grid)
+    far.calibrate(TABLE, grid + offset)
+    widths = [np.diff(one.predict_interval(HOLED), axis=1) for one in (near, far)]
+    np.testing.assert_allclose(*widths, rtol=0.03, atol=rounding)
+
+
+def test_a_perfect_fit_far_from_zero_is_narrow():
+    x = np.tile(np.arange(4.0), 30)
+    widths = [
+        np.diff(regressor().fit(x[:, None], x + offset).predict_interval([[2.0]]))[0, 0]
+        for offset in (0.0, 1.7e9)
+    ]
+    assert widths[1] == pytest.approx(widths[0], rel=1e-3, abs=1e-5)
 
 
 def test_columns_that_say_nothing():
@@ -513,6 +551,59 @@ def test_huge_numbers_in_columns():
     model = regressor().fit(X, Y)
     huge = regressor().fit(X * 1e307, Y)
     np.testing.assert_allclose(huge.predict(X * 1e307), model.predict(X), rtol=1e-6)
+
+
+def test_tiny_numbers_in_columns():
+    x = np.arange(60.0)[:, None]
+    for unit in (1e-310, 1e-200):
+        tiny = regressor(max_bins=64).fit(x * unit, x[:, 0])
+        expected = regressor(max_bins=64).fit(x, x[:, 0]).predict(x)
+        np.testing.assert_allclose(tiny.predict(x * unit), expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("weight", [1e-200, 1e9])
+def test_weights_of_any_size_give_numbers(weight):
+    every = np.full(len(Y), weight)
+    every[0] *= 100
+    assert np.all(np.isfinite(regressor().fit(TABLE, Y, sample_weight=every).predict(HOLED)))
+    found = classifier().fit(TABLE, THREE, sample_weight=every).predict_proba(HOLED)
+    assert np.all(np.isfinite(found))
+
+
+def test_classes_keep_their_type():
+    for labels, kind in (
+        (pd.Series(Y > 1, dtype="boolean"), "b"),
+        (pd.array(Y > 1, dtype="boolean"), "b"),
+        (np.array(Y > 1, object), "b"),
+        ((Y > 1).tolist(), "b"),
+        (pd.Series(Y > 1).astype("Int64"), "i"),
+        (pl.Series((Y > 1).astype(int)), "i"),
+        (pd.Series(np.where(Y > 1, "a", "b"), dtype="string"), "O"),
+        (np.where(Y > 1, "a", "b").tolist(), "U"),
+    ):
+        model = classifier(density=Independent(), max_splits=0).fit(TABLE, labels)
+        assert model.classes_.dtype.kind == kind
+        assert model.predict(HOLED).dtype == model.classes_.dtype
+
+
+def test_names_that_are_no_texts_are_no_feature_names():
+    frame = pd.DataFrame({0: TABLE["real"], 1: TABLE["whole"]})
+    model = regressor().fit(frame, Y)
+    assert not hasattr(model, "feature_names_in_")
+    turned = model.predict(frame[[1, 0]])  # but columns are found by them
+    np.testing.assert_array_equal(turned, model.predict(frame))
+    mixed_names = {0: TABLE["real"], "b": TABLE["whole"]}
+    assert not hasattr(regressor().fit(mixed_names, Y), "feature_names_in_")
+
+
+def test_a_density_notes_integers_that_become_one_float():
+    table = {
+        "id": [2**60 + 16 * i for i in range(60)],
+        "wide": [2**60 + 2**12 * i for i in range(60)],
+    }
+    notes = [note for note in ChowLiu().fit(table).encoder_.notes_ if "2^53" in note]
+    assert notes == ["column 'id' has integers beyond 2^53 that are one float"]
+    assert regressor().fit({"wide": table["wide"]}, np.arange(60)).noise_ > 0
 
 
 def test_unseen_categories_are_unknown():
@@ -563,6 +654,19 @@ def test_tables_that_cannot_be_learned_from():
     refuses("column of numbers", y=np.stack([Y, Y], axis=1))
     refuses("all strings or all numbers", y=np.array(["a", 1] * 120, object), make=classifier)
     refuses("beyond 1e\\+150", y=Y * 1e160)
+    refuses("y varies by .* divide it", y=Y * 1e-295)
+    refuses("strings and numbers|numbers and strings", y=["a", 1] * 120, make=classifier)
+    refuses("Booleans and numbers", y=[True, 2] * 120, make=classifier)
+    refuses("Booleans and numbers", y=np.array([True, 2] * 120, object), make=classifier)
+    for kind in ("M8[D]", "m8[s]"):
+        times = np.arange(240).astype(kind)
+        refuses("dates and durations", y=times)
+        refuses("dates and durations", y=pd.Series(times))
+        times[3] = "NaT"
+        refuses("unknown values", y=times, make=classifier)
+    refuses("'id' has integers beyond", {"id": [2**60 + 16 * i for i in range(240)]})
+    refuses("'id' has integers beyond", pd.DataFrame({"id": 2**60 + 16 * np.arange(240)}))
+    refuses("'x0' has integers beyond", 2**60 + 16 * np.arange(240)[:, None])
     refuses("240 rows and y has 7", y=Y[:7])
     refuses("240 rows and y has 7", y=THREE[:7], make=classifier)
     refuses("same name", pd.DataFrame(np.zeros((240, 2)), columns=["a", "a"]))
@@ -573,6 +677,9 @@ def test_tables_that_cannot_be_learned_from():
     for weight in (np.zeros(240),):
         refuses("weight of every row is zero", sample_weight=weight)
         refuses("weight of every row is zero", y=THREE, make=classifier, sample_weight=weight)
+    for weight in (np.full(240, 1e10), np.append(np.ones(239), 1e308), np.full(240, 1e308)):
+        refuses("weights sum to more than 1e\\+12", sample_weight=weight)
+        refuses("weights sum", y=THREE, make=classifier, sample_weight=weight)
     for weight in (-np.ones(240), np.ones(7), np.full(240, np.nan), ["a"] * 240, 1.0):
         refuses("sample_weight must be 240 finite numbers", sample_weight=weight)
     with pytest.raises(ValueError, match="continuous"):
@@ -588,8 +695,17 @@ def test_questions_that_cannot_be_asked():
         model.predict({name: HOLED[name] for name in ("flag", "real", "whole")})
     with pytest.raises(DomainError, match="X has 2 features, but CircuitRegressor is expecting 4"):
         model.predict([[1, 2]])
+    with pytest.raises(DomainError, match="X has 2 features, but CircuitRegressor is expecting 4"):
+        model.score_samples([[1, 2]])
     with pytest.raises(DomainError, match="infinite"):
         model.predict({**HOLED, "real": [np.inf] * 40})
+    for labels in (THREE, ["one"] * len(Y)):
+        judge = classifier().fit(TABLE, labels)
+        for rows in (TABLE, HOLED):  # complete rows, which need neither, and others
+            with pytest.raises(ValueError, match='"spectral" or "taylor"'):
+                judge.predict_proba(rows, method="tailor")
+            with pytest.raises(ValueError, match="order is a whole number"):
+                judge.predict_proba(rows, method="taylor", order=-1)
     for coverage in (0.0, 1.0, -1, np.nan):
         with pytest.raises(DomainError, match="between 0 and 1"):
             model.predict_interval(HOLED, coverage)
@@ -756,6 +872,10 @@ def test_impossible_rows():
         np.testing.assert_allclose(found[:2].sum(axis=1), 1.0)
         with pytest.warns(ImpossibleEvidenceWarning):
             assert model.predict(odd)[2] == model.classes_[0]
+        with pytest.warns(ImpossibleEvidenceWarning, match="1 of 3 .* first is row 2"):
+            middle = model.predict_distribution(odd).quantile(0.5)
+        g = model.circuit_(model.encoder_.codes(odd)[:1])
+        np.testing.assert_allclose(middle[:1], g, rtol=1e-9)
 
 
 def test_rows_that_a_given_density_finds_impossible_may_train():
@@ -897,9 +1017,25 @@ def test_rows_to_calibrate_on():
 def test_a_number_of_unknown_columns_with_many_rows_does_not_drown_its_neighbours():
     missing = np.repeat([0, 1, 2], [5000, 100, 100])
     distance = np.linspace(0, 1, len(missing)) * (missing > 0)  # complete rows are all at 0
-    level = Calibration(missing, distance).level(np.array([0, 1]), np.array([0.5]))[:, 0]
+    few = Calibration(missing, distance, np.arange(len(missing)))
+    level = few.level(np.array([0, 1]), np.array([0.5]))[:, 0]
     assert level[0] == 0.0
     assert level[1] > 0.9
+
+
+def test_a_row_with_columns_hidden_in_many_ways_is_one_row():
+    row = np.tile(np.arange(9), 50)
+    distance = np.linspace(0.1, 0.9, 9)[row]
+    copies = Calibration(np.ones(len(row), np.int64), distance, row)
+    level = copies.level(np.array([1]), np.array([0.5, 0.85, 0.9, 0.91]))[0]
+    np.testing.assert_allclose(level, [0.5, 0.9, 0.9, 1.0])  # ten rows, the new one among them
+
+
+def test_where_nothing_is_known_its_own_rows_rule():
+    missing, row = np.repeat([3, 4], 60), np.tile(np.arange(60), 2)
+    distance = np.where(missing == 4, 0.9, 0.1)
+    level = Calibration(missing, distance, row).level(np.array([3, 4]), np.array([0.5]))
+    assert level[:, 0].tolist() == [0.1, 0.9]
 
 
 @pytest.fixture(scope="module")
@@ -926,6 +1062,40 @@ def test_intervals_cover_where_training_had_holes():
     model = regressor(density=ChowLiu(encoder=Encoder(max_bins=8)), calibration_rows=800)
     model.fit(H[:600], y[:600])
     assert covered(model, H[600:], y[600:]) == pytest.approx(0.9, abs=tolerance(400))
+
+
+@pytest.mark.parametrize(("n", "seeds", "least"), [(15, 10, 0.85), (60, 6, 0.85)])
+def test_intervals_from_few_rows_cover(n, seeds, least):
+    found = np.zeros((seeds, 3))
+    for seed in range(seeds):
+        X, y, rng = uneven(seed, n + 400)
+        model = regressor(calibration_rows=200, random_state=seed).fit(X[:n], y[:n])
+        hide = np.argsort(rng.random((400, 4)), axis=1)
+        for k, unknown in enumerate((0, 2, 4)):
+            found[seed, k] = covered(model, np.where(hide < unknown, np.nan, X[n:]), y[n:])
+    assert found.mean(axis=0).min() > least
+
+
+def test_what_calibration_cannot_tell_has_no_ends():
+    X, y, _ = uneven(8, 30)
+    model = regressor().fit(X, y)
+    rows = np.where(np.arange(4) < [[0], [2], [4]], np.nan, X[:3])
+    assert np.all(np.isfinite(model.predict_interval(rows, 30 / 31 - 1e-9)))
+    ends = model.predict_interval(rows, 30 / 31 + 1e-9)
+    np.testing.assert_array_equal(ends, [[-np.inf, np.inf]] * 3)
+    middle = model.predict_quantiles(rows, [0.001, 0.5, 0.9999])
+    np.testing.assert_array_equal(middle[:, ::2], ends)
+    assert np.all(np.isfinite(middle[:, 1]))
+
+
+def test_far_quantiles_are_not_cut_off():
+    X, y, _ = uneven(9, 60)
+    model = regressor(calibration_rows=0).fit(X, y)
+    rows = np.where(np.arange(4) < [[0], [2], [4]], np.nan, X[:3])
+    ends = model.predict_interval(rows, 1 - 2e-7)
+    expected = model.predict_distribution(rows).quantile([1e-7, 1 - 1e-7])
+    np.testing.assert_allclose(ends, expected, rtol=0.01)
+    assert np.all(np.diff(ends, axis=1) > np.diff(model.predict_interval(rows, 0.9999), axis=1))
 
 
 def test_intervals_widen_with_what_is_unknown(noisy):

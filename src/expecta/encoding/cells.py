@@ -39,6 +39,7 @@ class Cells:
     levels: tuple[Scalar, ...] = ()
     declared: bool = False  # the levels are the user's, in the user's order
     zone: str | None = None
+    rounded: bool = False  # different integers became the same number
 
     def __len__(self) -> int:
         found = self.numbers if self.codes is None else self.codes
@@ -97,7 +98,8 @@ def from_numpy(name: str, array: npt.NDArray[Any], zone: str | None = None) -> C
     if array.dtype.kind == "b":
         return Cells(name, "boolean", dtype, None, array.astype(np.int32), (False, True))
     if array.dtype.kind in "iu":
-        return Cells(name, "integer", dtype, array.astype(np.float64))
+        numbers = array.astype(np.float64)
+        return Cells(name, "integer", dtype, numbers, rounded=_rounded(array, numbers))
     if array.dtype.kind == "f":
         return Cells(name, "number", dtype, array.astype(np.float64))
     if array.dtype.kind in "mM":
@@ -162,7 +164,15 @@ def from_list(
     zone = _zone(name, known) if kind == "datetime" else None
     numbers = np.full(len(cells), np.nan)
     numbers[~unknown] = [number(cell, kind, zone) for cell in known]
-    return Cells(name, kind, dtype, numbers, zone=zone)
+    rounded = kind == "integer" and _rounded(known, numbers[~unknown])
+    return Cells(name, kind, dtype, numbers, zone=zone, rounded=rounded)
+
+
+def _rounded(integers: Sequence[Any] | npt.NDArray[Any], numbers: Floats) -> bool:
+    """Whether different integers became the same number."""
+    if np.max(np.abs(numbers), initial=0.0) <= 2.0**53:
+        return False
+    return len(np.unique(numbers)) < len(set(np.asarray(integers).tolist()))
 
 
 def _kind(cls: type) -> str:

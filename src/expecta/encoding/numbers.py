@@ -141,6 +141,8 @@ def fit_numbers(
     sample = Sample.of(numbers, weight)
     if not len(sample.values):
         return None
+    if cells.rounded:
+        notes.append(f"column {cells.name!r} has integers beyond 2^53 that are one float")
     edges = cut(sample, method, most, thresholds)
     if len(sample.values) == 1:
         notes.append(f"column {cells.name!r} has the same value in every row")

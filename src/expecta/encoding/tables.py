@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +31,7 @@ class Table:
     n_rows: int
     columns: tuple[Cells, ...] = ()
     array: npt.NDArray[Any] | None = None  # (rows, columns); columns are read when asked for
+    spelt: bool = True  # the names were texts, and not numbers say
 
     @property
     def named(self) -> bool:
@@ -89,7 +90,8 @@ def _from_mapping(X: Mapping[Any, Any]) -> Table:
     lengths = {len(column) for column in columns}
     if len(lengths) > 1:
         raise DomainError(f"the columns have different lengths: {sorted(lengths)}")
-    return Table("dict", names, lengths.pop() if lengths else 0, tuple(columns))
+    rows = lengths.pop() if lengths else 0
+    return Table("dict", names, rows, tuple(columns), spelt=_texts(X))
 
 
 def _from_values(name: str, values: Any) -> Cells:  # noqa: ANN401
@@ -130,7 +132,11 @@ def _from_frame(X: Any) -> Table:  # noqa: ANN401
         source = "pyarrow" if implementation.is_pyarrow() else "pandas"
     series = zip(names, frame.iter_columns(), strict=True)
     columns = tuple(_from_series(name, column) for name, column in series)
-    return Table(source, names, len(frame), columns)
+    return Table(source, names, len(frame), columns, spelt=_texts(frame.columns))
+
+
+def _texts(names: Iterable[Any]) -> bool:
+    return all(isinstance(name, str) for name in names)
 
 
 def _unique(names: list[Any]) -> tuple[str, ...]:

@@ -18,18 +18,19 @@ from expecta.densities import PSDD, Density, LatentTree
 from expecta.densities.checks import whole
 from expecta.encoding import Encoder
 from expecta.encoding.columns import Column
-from expecta.encoding.tables import Table, check_size
+from expecta.encoding.tables import Table, check_size, read_table
 from expecta.errors import DomainError
-from expecta.estimators.inputs import checked_penalties, read
+from expecta.estimators.inputs import checked_penalties, read, refuse_rounding
 from expecta.estimators.training import Seeds, Training, completed
 from expecta.learn.regression import LOSSES, Curve, Grown, grow
 from expecta.pair import Pair
+from expecta.queries.distribution import Distribution
 from expecta.settings import Progress
 from expecta.vtree import Vtree
 
 __all__ = ["CircuitEstimator"]
 
-FEW = 20  # rows below which none are held out, and the circuit is additive
+FEW = 20  # rows below which nothing is chosen, and the circuit is additive
 MANY = 5000  # rows from which one fold is held out, not each of five in turn
 FOLDS = 5
 ROUNDS = 3  # of weighing completions by the target and learning anew
@@ -77,7 +78,9 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
         if self.encoder is not None and not isinstance(self.encoder, Encoder):
             raise TypeError(f"encoder is an Encoder or None, not {self.encoder!r:.80}")
         learned = given is not None and hasattr(given, "circuit_")
-        table = read(X, coded=given.encoder_.source_ == "codes" if given and learned else None)
+        raw = read_table(X)
+        refuse_rounding(raw)
+        table = read(raw, coded=given.encoder_.source_ == "codes" if given and learned else None)
         check_size(table)
         if table.n_rows != n_targets:
             raise DomainError(f"X has {table.n_rows} rows and y has {n_targets}; they must agree")
@@ -98,7 +101,7 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
             self.density_ = self._unfitted(seeds).fit(table, sample_weight=weight)
         self.n_features_in_ = len(self.density_.columns)
         self.__dict__.pop("feature_names_in_", None)
-        if table.named:
+        if table.named and table.spelt:
             self.feature_names_in_ = np.array(self.density_.columns, object)
         self.refined_ = self.density_.refined(table, max_bins=self.max_bins, sample_weight=weight)
 
@@ -136,11 +139,11 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
                 self.refined_.circuit, codes[rows[holes]], self.completions, seeds.completions
             )
         fold = None
-        if len(rows) >= FEW:
+        if len(rows) > 1:
             rng = np.random.default_rng(seeds.folds)
             order = np.lexsort((rng.random(len(rows)), strata[rows]))
             place = np.empty(len(rows), np.int64)
-            place[order] = np.arange(len(rows)) % FOLDS
+            place[order] = np.arange(len(rows)) % min(FOLDS, len(rows))
             if len(rows) >= MANY:
                 place[place > 0] = -1
             fold = np.repeat(place, times)
@@ -151,7 +154,7 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
         """Learn the circuit."""
         penalties = checked_penalties(self.penalties)
         curves = [_curve(column) for column in self.encoder_.columns_]
-        tested = training.fold is not None
+        tested = len(np.unique(training.origin)) >= FEW
         with Progress(type(self).__name__, None) as progress, threadpool_limits(1):
             learn = partial(
                 grow,
@@ -160,10 +163,10 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
                 vtree=self.refined_.circuit.vtree,
                 curves=curves,
                 loss=loss,
-                fold=training.fold,
+                fold=training.fold if tested or keep_folds else None,
                 penalties=penalties if tested else [UNTESTED],
                 max_splits=self.max_splits if tested else 0,
-                keep_folds=keep_folds and tested,
+                keep_folds=keep_folds and training.fold is not None,
                 report=lambda what: progress.advance(label=f"{type(self).__name__} {what}"),
             )
             weight = training.weight
@@ -174,6 +177,18 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
         self.penalty_, self.n_splits_ = grown.penalty, grown.n_splits
         self.validation_ = grown.tried
         return grown
+
+    def _apart(self, table: Table, y: Floats, weight: Floats, rows: Ints, seeds: Seeds) -> Self:
+        """Learn a density and a circuit for the squared loss as these were, without some rows."""
+        weight = weight.copy()
+        weight[rows] = 0.0
+        model = type(self)(**self.get_params(deep=False))
+        model.set_params(penalties=self.penalty_, max_splits=self.n_splits_)
+        model._learn_density(table, weight, seeds)
+        training = model._training(table, weight, np.zeros(len(y), np.int64), seeds)
+        grown = model._grow(training._replace(fold=None), y[:, None], "squared", keep_folds=False)
+        model.pair_ = Pair(model.refined_.circuit, grown.circuit)
+        return model
 
     # -- asking -----------------------------------------------------------------------
 
@@ -210,18 +225,25 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _table(self, X: Any) -> Table:  # noqa: ANN401
         check_is_fitted(self, "pair_")
-        return read(X, coded=self.encoder_.source_ == "codes")
-
-    def _codes(self, X: Any) -> tuple[Ints, Bools]:  # noqa: ANN401
-        """Return the values of the rows' cells, and which rows are complete."""
-        table = self._table(X)
+        table = read(X, coded=self.encoder_.source_ == "codes")
         if not table.named and len(table.names) != self.n_features_in_:
             raise DomainError(
                 f"X has {len(table.names)} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
+        return table
+
+    def _codes(self, X: Any) -> tuple[Ints, Bools]:  # noqa: ANN401
+        """Return the values of the rows' cells, and which rows are complete."""
+        table = self._table(X)
         codes = self.encoder_.codes(table)
         return codes, np.all(codes >= 0, axis=1)
+
+    def _distribution(self, X: Any, noise: float) -> Distribution:  # noqa: ANN401
+        """Distribution of g plus noise; the circuit alone answers complete rows."""
+        codes, complete = self._codes(X)
+        found = self.pair_.distribution(self._open(codes, complete), noise=noise)
+        return found.pinned(complete, self.circuit_(codes[complete]))
 
     def _open(self, codes: Ints, complete: Bools) -> Ints:
         """Return the rows with what the circuit answers alone taken away.
@@ -258,5 +280,5 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
 def _curve(column: Column) -> Curve:
     """Return what the tables of a column may be: a curve if its values are in order."""
     ordered = column.kind in ("integer", "number", "date", "datetime", "duration")
-    unit = max(float(np.abs(column.means).max(initial=0.0)), 1.0)  # no difference overflows
+    unit = float(np.abs(column.means).max(initial=0.0)) or 1.0  # no difference over- or underflows
     return Curve.of(column.counts, column.means / unit if ordered else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import column_or_1d
 
 from expecta.arrays import Floats
 from expecta.circuits.constructions import linear
-from expecta.densities.checks import finite
+from expecta.densities.checks import finite, whole
 from expecta.encoding.scalars import is_missing
 from expecta.errors import DomainError
 from expecta.estimators.base import UNTESTED, CircuitEstimator
@@ -49,7 +50,8 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         The classes, in the order of ``predict_proba``.
     probability_error_
         Bound on the error of the expectations of σ(g) that ``predict_proba`` is made of, and
-        for two classes of its result; ``predict_proba(X, return_error=True)`` bounds each.
+        for two classes of its result, for any row: ``tol``, and rounding, which grows with the
+        range of g. ``predict_proba(X, return_error=True)`` bounds each probability.
     pair_, circuit_, density_, refined_, penalty_, n_splits_, validation_
         As for `CircuitRegressor`.
     n_features_in_, feature_names_in_
@@ -93,7 +95,10 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         self.tol = tol
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
-        """Learn from a table with or without holes, and a class for each of its rows."""
+        """Learn from a table with or without holes, and a class for each of its rows.
+
+        A row of ``sample_weight`` w counts as w rows that are alike, as for `CircuitRegressor`.
+        """
         check_tolerance(finite("tol", self.tol))
         labels = _labels(y)
         table = self._training_table(X, len(labels))
@@ -102,7 +107,6 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         self.classes_, number = np.unique(labels, return_inverse=True)
         self._learn_density(table, weight, seeds)
         k = len(self.classes_)
-        self.probability_error_ = float(self.tol) if k > 1 else 0.0
         if k == 1:  # nothing to tell apart
             tables = [np.zeros(c) for c in self.encoder_.cardinalities_.tolist()]
             g = linear(self.refined_.circuit.vtree, tables, link="logistic")
@@ -116,6 +120,13 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         return self
 
     # -- asking -----------------------------------------------------------------------
+
+    @property
+    def probability_error_(self) -> float:
+        """Bound on the error of expectations of σ(g), for any row."""
+        nothing = np.full((1, self.n_features_in_), -1)
+        greatest = float(np.abs(self.pair_.range(nothing)).max())
+        return self.tol + 1e-14 * (2.0 + greatest) if len(self.classes_) > 1 else 0.0
 
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: ANN401
         """Predict the class of greatest expected probability.
@@ -158,6 +169,9 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         array of shape (rows, classes), or two of them
         """
         codes, complete = self._codes(X)
+        if method not in ("spectral", "taylor"):
+            raise ValueError(f'method is "spectral" or "taylor", not {method!r}')
+        whole("order", order, 0)
         k = len(self.classes_)
         if k == 1:
             ones = np.ones((len(codes), 1))
@@ -184,29 +198,44 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
 
     def predict_distribution(self, X: Any) -> Distribution:  # noqa: ANN401
         """Distribution of the log-odds g over what is unknown, an output per class or one."""
-        codes, _ = self._codes(X)
-        return self.pair_.distribution(codes)
+        return self._distribution(X, 0.0)
 
 
 def _labels(y: Any) -> npt.NDArray[Any]:  # noqa: ANN401
     """Read the classes."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    labels = np.asarray(column_or_1d(y, warn=True))
+    # pandas' own integers and Booleans would become floats, and all become text in a mixed list
+    listed = isinstance(y, list | tuple)
+    labels = np.asarray(column_or_1d(y if listed else np.asarray(y), warn=True))
     if labels.dtype.kind in "fc" and not np.all(np.isfinite(labels)):
         raise DomainError(
             "y has unknown or infinite values (NaN or inf); "
             "leave out the rows whose class is unknown"
         )
-    # NumPy would make text of what is unknown in a list of texts
-    single = y if isinstance(y, list | tuple) else labels if labels.dtype == object else ()
-    if any(map(is_missing, single)):
+    single = y if listed else labels if labels.dtype == object else ()
+    no_time = labels.dtype.kind in "mM" and np.any(np.isnat(labels))
+    if no_time or any(map(is_missing, single)):
         raise DomainError("y has unknown values; leave out the rows whose class is unknown")
+    kinds = {_kind(cls) for cls in set(map(type, single))}
+    if len(kinds) > 1:
+        raise DomainError(
+            f"y is all strings or all numbers or all Booleans, and these are "
+            f"{' and '.join(sorted(kinds))}; make them one, such as [str(label) for label in y]"
+        )
+    if labels.dtype == object and kinds in ({"numbers"}, {"Booleans"}):
+        labels = np.array(labels.tolist())
     try:
         check_classification_targets(labels)
     except TypeError as problem:  # classes of several types, which have no order
         raise DomainError(f"y is all strings or all numbers: {problem}") from None
     return labels
+
+
+def _kind(cls: type) -> str:
+    """Return what labels of a type are."""
+    kinds = (("strings", str), ("Booleans", bool), ("Booleans", np.bool_), ("numbers", Number))
+    return next((name for name, of in kinds if issubclass(cls, of)), cls.__name__)
 
 
 def _normalised(value: Floats, error: Floats) -> tuple[Floats, Floats]:

@@ -85,8 +85,7 @@ def save(estimator: CircuitEstimator, path: str | PathLike[str]) -> None:
     arrays["validation"] = np.array(tried, np.float64).reshape(-1, 3)
     if isinstance(estimator, CircuitRegressor):
         header["noise"] = estimator.noise_
-        arrays["missing"] = estimator.calibration_.missing.astype(np.int64)
-        arrays["distance"] = estimator.calibration_.distance.astype(np.float64)
+        arrays |= vars(estimator.calibration_)
     elif isinstance(estimator, CircuitClassifier):
         header["classes"] = _classes(estimator.classes_)
     replace_file(os.fspath(path), Container("estimator", header, arrays).to_bytes())
@@ -213,7 +212,6 @@ class _Reader:
         elif isinstance(found, CircuitClassifier):
             found.classes_ = self._make(lambda: _read_classes(header["classes"]))
             k = len(found.classes_)
-            found.probability_error_ = float(found.tol) if k > 1 else 0.0
             link, outputs = "logistic", k if k > 2 else 1
         self._pair(found, encoder, link, outputs)
         return found
@@ -264,12 +262,14 @@ class _Reader:
         return found
 
     def _calibration(self, columns: int) -> Calibration:
-        missing, distance = self._take("missing", "int64"), self._take("distance", "float64")
-        if len(missing) != len(distance) or not within(missing, 0, columns + 1):
+        missing, row = self._take("missing", "int64"), self._take("row", "int64")
+        distance = self._take("distance", "float64")
+        alike = len(missing) == len(distance) == len(row)
+        if not alike or not within(missing, 0, columns + 1):
             self._fail("its calibration has numbers of columns that make no sense")
         if not np.all((distance >= 0) & (distance <= 1)):
             self._fail("a distance of its calibration is not between 0 and 1")
-        return Calibration(missing, distance)
+        return Calibration(missing, distance, row)
 
     # -- checks -----------------------------------------------------------------------
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
@@ -67,10 +66,8 @@ class _Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         self._names, self._named = given.table.names, given.table.named
         self.n_features_in_ = len(self._names)
         self.__dict__.pop("feature_names_in_", None)
-        if self._named:
-            labels = list(X) if isinstance(X, Mapping) else nw.from_native(X).columns
-            if all(isinstance(label, str) for label in labels):  # as scikit-learn has it
-                self.feature_names_in_ = np.array(labels, object)
+        if self._named and given.table.spelt:  # as scikit-learn has it
+            self.feature_names_in_ = np.array(self._names, object)
         self.density_ = density
         return self
 

@@ -13,9 +13,17 @@ from expecta.encoding.tables import Table, check_size, read_table
 from expecta.encoding.weights import weights_for
 from expecta.errors import DomainError
 
-__all__ = ["checked_penalties", "read", "read_target", "refuse_infinity", "row_weights"]
+__all__ = [
+    "checked_penalties",
+    "read",
+    "read_target",
+    "refuse_infinity",
+    "refuse_rounding",
+    "row_weights",
+]
 
 LARGEST = 1e150  # target: its square is a number too
+HEAVIEST = 1e12  # sum of weights: a row of weight 1 beside it is more than rounding
 
 
 def read(X: Any, *, coded: bool | None = None) -> Table:  # noqa: ANN401
@@ -47,11 +55,28 @@ def refuse_infinity(table: Table) -> None:
             )
 
 
+def refuse_rounding(table: Table) -> None:
+    """Complain of integers that are different, and the same as floats."""
+    if table.array is not None and table.array.dtype.kind in "fb":
+        return
+    for place, name in enumerate(table.names):
+        if table.column(place).rounded:
+            raise DomainError(
+                f"column {name!r} has integers beyond 2^53 that become the same float; subtract "
+                f"the least of them, or leave the column out if it only names rows"
+            )
+
+
 def row_weights(given: npt.ArrayLike | None, rows: int) -> Floats:
     """Read sample weights, of which one at least is above zero."""
     weight = weights_for(given, rows)
     if rows and not np.any(weight > 0):
         raise DomainError("the weight of every row is zero, so there is nothing to learn from")
+    if np.sum(weight / HEAVIEST) > 1.0:
+        raise DomainError(
+            f"the weights sum to more than {HEAVIEST:g}, and a weight counts as so many rows; "
+            f"divide them by their mean"
+        )
     return weight
 
 
@@ -60,7 +85,10 @@ def read_target(y: Any) -> Floats:  # noqa: ANN401
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     try:
-        target = np.asarray(column_or_1d(y, warn=True), np.float64)
+        given = column_or_1d(y, warn=True)
+        if np.asarray(given).dtype.kind in "mM":
+            raise TypeError("dates and durations have no unit; divide them by one, such as a day")
+        target = np.asarray(given, np.float64)
     except (TypeError, ValueError) as problem:
         raise DomainError(f"y is a column of numbers: {problem}") from None
     if not np.all(np.isfinite(target)):

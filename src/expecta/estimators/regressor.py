@@ -6,27 +6,28 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erf, ndtri
+from scipy.special import ndtri
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from expecta.arrays import Floats, Ints
+from expecta.arrays import Floats
 from expecta.circuits.regression import RegressionCircuit
 from expecta.densities.checks import whole
+from expecta.encoding.tables import Table
 from expecta.errors import DomainError
 from expecta.estimators.base import FEW, CircuitEstimator
-from expecta.estimators.conformal import Calibration, hidden
+from expecta.estimators.conformal import Calibration, affordable, distances, in_units, least_noise
 from expecta.estimators.inputs import read_target, row_weights
-from expecta.estimators.training import Seeds, Training
+from expecta.estimators.training import Seeds, Training, size
 from expecta.pair import Pair
 from expecta.queries.distribution import Distribution
 
 __all__ = ["CircuitRegressor"]
 
-AFFORDED = 30_000_000  # joins of gates that held-out predictions may come to: some seconds
-ROWS = (1000, 10_000)  # and how many predictions that is, at least and at most
-TOLERANCE = 1e-4  # of probabilities in intervals,
-COARSE = 1e-3  # and in calibration, which is a share of a thousand rows or so
+TOLERANCE = (1e-13, 1e-4)  # of probabilities in intervals: a tenth of what is left out
+SMALLEST = 1e-290  # spread of a target: a millionth of it is a number too
+DEPENDENT = 2000  # rows below which a density depends on each: calibration does without it
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
@@ -50,7 +51,8 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
     encoder
         How columns become variables; default ``Encoder()``.
     max_bins
-        Bins per number that the circuit tells apart; the density has the encoder's.
+        Bins per number that the circuit tells apart, at least the density's, which has the
+        encoder's.
     max_splits
         At most so many splits of the circuit; 0 makes it additive. How many is chosen by
         held-out loss.
@@ -70,7 +72,8 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
     pair_, circuit_, density_, refined_
         The pair (p, g); g; p as it was learned; p with the circuit's bins.
     noise_
-        Standard deviation of y about predictions of complete rows held out.
+        Standard deviation of y about predictions of complete rows held out; of a single row
+        nothing is known: its own size.
     penalty_, n_splits_, validation_
         What was chosen, and the held-out loss of all that was tried, by penalty and splits.
     n_features_in_, feature_names_in_
@@ -112,7 +115,12 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         self.calibration_rows = calibration_rows
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
-        """Learn from a table with or without holes, and a number for each of its rows."""
+        """Learn from a table with or without holes, and a number for each of its rows.
+
+        A row of ``sample_weight`` w counts as w rows that are alike: twice the weights are
+        twice the rows, and shrink less. For weights that say which rows matter more, divide
+        them by their mean.
+        """
         whole("calibration_rows", self.calibration_rows or 0, 0)
         target = read_target(y)
         table = self._training_table(X, len(target))
@@ -121,77 +129,63 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         self._learn_density(table, weight, seeds)
         training = self._training(table, weight, np.zeros(len(target), np.int64), seeds)
         middle = float(np.average(target, weights=weight))
-        unit = _size(target - middle, weight)
-        unit = unit if unit > 1e-12 * abs(middle) else 1.0  # a constant target has no unit
-        scaled = ((target - middle) / unit)[:, None]
-        grown = self._grow(training, scaled, "squared", keep_folds=True)
-
-        def in_units(g: RegressionCircuit) -> RegressionCircuit:
-            return RegressionCircuit(g.structure, g.weight * unit, g.bias * unit + middle)
-
-        self.pair_ = Pair(self.refined_.circuit, in_units(grown.circuit))
-        folds = [in_units(g) for g in grown.folds]
-        self._judge(self.encoder_.codes(table), target, weight, training, folds, seeds)
+        unit = size(target - middle, weight)
+        if unit <= 8 * EPSILON * abs(middle):  # a constant target has no unit
+            unit = abs(middle) or 1.0
+        elif unit < SMALLEST:
+            raise DomainError(f"y varies by {unit:.1g} only; divide it by a unit of that size")
+        scaled = (target - middle) / unit
+        grown = self._grow(training, scaled[:, None], "squared", keep_folds=True)
+        g = grown.circuit
+        g = RegressionCircuit(g.structure, g.weight * unit, g.bias * unit + middle)
+        self.pair_ = Pair(self.refined_.circuit, g)
+        least = least_noise(target) / unit
+        noise = self._judge(table, scaled, weight, training, grown.folds, seeds, least)
+        self.noise_ = noise * unit
         return self
 
     def _judge(
         self,
-        codes: Ints,
-        target: Floats,
+        table: Table,
+        y: Floats,
         weight: Floats,
         training: Training,
         folds: list[RegressionCircuit],
         seeds: Seeds,
-    ) -> None:
-        """Learn the residual noise, and calibrate, from rows that the folds' circuits left out."""
-        fold = np.zeros(len(training.codes), np.int64) if training.fold is None else training.fold
-        folds = folds or [self.circuit_]
-        residual = np.zeros(len(fold))
-        for number, g in enumerate(folds):
-            out = fold == number
-            residual[out] = target[training.origin[out]] - g(training.codes[out])
-        held_out = np.where(fold >= 0, training.weight, 0.0)
-        plain = np.where(training.times == 1, held_out, 0.0)  # completions are not what was
-        self.noise_ = _noise(residual, plain if np.any(plain > 0) else held_out, target)
-        rng, n = np.random.default_rng(seeds.calibration), self.calibration_rows
-        parts = []
-        for number, g in enumerate(folds):
-            rows = np.unique(training.origin[fold == number])
-            if len(rows) and np.ptp(weight[rows]) > 0:
-                rows = rng.choice(rows, size=len(rows), p=weight[rows] / weight[rows].sum())
-            pair = Pair(self.refined_.circuit, g)
-            parts.append(self._distances(pair, codes[rows], target[rows], n, len(folds), rng))
-        self.calibration_ = Calibration.joined(parts)
+        least: float,
+    ) -> float:
+        """Calibrate from rows that the folds' circuits left out; returns the residual noise.
 
-    def _distances(
-        self,
-        pair: Pair,
-        codes: Ints,
-        y: Floats,
-        n: int | None,
-        parts: int,
-        rng: np.random.Generator,
-    ) -> Calibration:
-        """How far from the middle of their predicted distribution targets lie.
-
-        Complete rows, which cost nothing, are used as they are, and all with columns hidden.
-        Cost: that of some twenty frequencies for each of n rows.
+        All in units of the target's spread, about its mean. A single row leaves none out:
+        nothing is known of the noise, and the row counts as one beyond every interval.
         """
-        if n is None:
-            n = int(np.clip(AFFORDED // max(pair.plan.n_joins, 1), *ROWS))
-        if n == 0 or not len(codes):
-            return Calibration.joined([])
-        picked, left = hidden(codes, -(-n // parts), rng)
-        possible = np.isfinite(pair.log_evidence(left))
-        picked, left = picked[possible], left[possible]
-        predicted = pair.distribution(left, noise=self.noise_, tol=COARSE)
-        share = predicted.cdf(y[picked][:, None])[:, 0]
-        missing = np.count_nonzero(left < 0, axis=1)
-        complete = np.all(codes >= 0, axis=1)
-        residual = y[complete] - pair.g(codes[complete])
-        near = erf(np.abs(residual) / self.noise_ / 2**0.5)
-        known = Calibration(np.zeros(len(near), np.int64), near)
-        return Calibration.joined([Calibration(missing, np.abs(2.0 * share - 1.0)), known])
+        n = affordable(self.pair_) if self.calibration_rows is None else self.calibration_rows
+        if training.fold is None:
+            one = np.zeros(min(n, 1), np.int64)
+            self.calibration_ = Calibration(one, np.ones(len(one)), one)
+            return 1.0
+        apart = n > 0 and np.count_nonzero(weight) < DEPENDENT
+        codes, held_out = self.encoder_.codes(table), []
+        residual, counted = np.zeros((2, len(y)))
+        for number, g in enumerate(folds):
+            rows = np.unique(training.origin[training.fold == number])
+            pair = Pair(self.refined_.circuit, g)
+            if apart:
+                model = self._apart(table, y, weight, rows, seeds)
+                pair, codes[rows] = model.pair_, model.encoder_.codes(table)[rows]
+            held_out.append((pair, rows))
+            full = rows[np.all(codes[rows] >= 0, axis=1)]
+            residual[full], counted[full] = y[full] - pair.g(codes[full]), weight[full]
+        seen = np.any(counted > 0)
+        noise = max(size(residual, counted) if seen else training.noise(y, folds), least)
+        rng, parts = np.random.default_rng(seeds.calibration), []
+        for pair, rows in held_out:
+            if np.ptp(weight[rows]) > 0:
+                rows = rng.choice(rows, size=len(rows), p=weight[rows] / weight[rows].sum())
+            each = -(-n // len(folds))
+            parts.append(distances(pair, noise, codes[rows], y[rows], rows, each, rng))
+        self.calibration_ = Calibration.joined(parts)
+        return noise
 
     def calibrate(self, X: Any, y: Any) -> Self:  # noqa: ANN401
         """Calibrate intervals anew on rows that ``fit`` did not see.
@@ -208,9 +202,17 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         rng = np.random.default_rng(Seeds.of(self.random_state).calibration)
         if np.count_nonzero(complete) >= FEW:
             residual = target[complete] - self.circuit_(codes[complete])
-            self.noise_ = _noise(residual, np.ones(len(residual)), target)
-        n = self.calibration_rows or None
-        self.calibration_ = self._distances(self.pair_, codes, target, n, 1, rng)
+            self.noise_ = max(size(residual, np.ones(len(residual))), least_noise(target))
+        pair, middle, unit = in_units(self.pair_, self.noise_)
+        self.calibration_ = distances(
+            pair,
+            self.noise_ / unit,
+            codes,
+            (target - middle) / unit,
+            np.arange(len(codes)),
+            self.calibration_rows or affordable(pair),
+            rng,
+        )
         return self
 
     # -- asking -----------------------------------------------------------------------
@@ -233,7 +235,8 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
             asked = self._open(codes, complete)
             mean[~complete] = self.pair_.expectation(asked)[~complete]
             if return_std:
-                std[~complete] = self.pair_.std(asked)[~complete]
+                pair, _, unit = in_units(self.pair_, self.noise_)
+                std[~complete] = unit * pair.std(asked)[~complete]
         return (mean, std) if return_std else mean
 
     def predict_distribution(self, X: Any, *, noise: float | None = None) -> Distribution:  # noqa: ANN401
@@ -242,17 +245,17 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         Not calibrated. ``noise`` is the residual standard deviation, by default ``noise_``;
         with 0 it is the distribution of the model's output.
         """
-        codes, complete = self._codes(X)
-        tau = self.noise_ if noise is None else noise
-        found = self.pair_.distribution(self._open(codes, complete), noise=tau)
-        return found.pinned(complete, self.circuit_(codes[complete]))
+        check_is_fitted(self, "pair_")
+        return self._distribution(X, self.noise_ if noise is None else noise)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:  # noqa: ANN401
         """Interval that y lies in with this probability: unknown inputs and noise together.
 
         Calibrated so that about this share of rows is covered whatever the number of unknown
         columns, if these are hidden at random and rows are like those of training. It holds
-        on average over such rows, not for each kind of row.
+        on average over such rows, not for each kind of row. Where the held-out rows are too
+        few to tell (n of them bear a coverage of n / (n + 1) at most) it has no ends: they
+        are infinite, for a single training row at any coverage.
 
         Returns
         -------
@@ -263,7 +266,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
 
     def predict_quantiles(self, X: Any, q: npt.ArrayLike = (0.05, 0.5, 0.95)) -> Floats:  # noqa: ANN401
-        """Quantiles of y given what is known, calibrated as intervals are.
+        """Quantiles of y given what is known, calibrated and infinite as intervals are.
 
         Returns
         -------
@@ -277,23 +280,18 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
             return np.empty((0, len(wanted)))
         missing = np.count_nonzero(codes < 0, axis=1)
         side = 2.0 * wanted - 1.0
-        level = np.sign(side) * self.calibration_.level(missing, np.abs(side))
-        level = np.clip(0.5 * (1.0 + level), TOLERANCE, 1.0 - TOLERANCE)
-        found: Floats = self.noise_ * ndtri(level)  # about a complete row's prediction
+        level = self.calibration_.level(missing, np.abs(side))
+        # a row's own: answers do not depend on what else is asked
+        digits = np.floor(np.log10(np.clip(0.1 * (1.0 - level.max(axis=1)), *TOLERANCE)))
+        level = 0.5 * (1.0 + np.sign(side) * level)
+        end = ndtri(level)
+        found: Floats = self.noise_ * end  # about a complete row's prediction
         found[complete] += self.circuit_(codes[complete])[:, None]
-        if not np.all(complete):
-            asked = self._open(codes, complete)
-            predicted = self.pair_.distribution(asked, noise=self.noise_, tol=TOLERANCE)
-            found[~complete] = predicted.quantile(level)[~complete]
-        return found
-
-
-def _noise(residual: Floats, weight: Floats, target: Floats) -> float:
-    """Residual standard deviation; a perfect fit is no certainty."""
-    return max(_size(residual, weight), 1e-9 * float(np.abs(target).max())) or 1e-9
-
-
-def _size(values: Floats, weight: Floats) -> float:
-    """Root of the weighted mean square, of numbers whose squares may leave the range of floats."""
-    most = float(np.abs(values).max(initial=0.0)) or 1.0
-    return most * float(np.sqrt(np.average((values / most) ** 2, weights=weight)))
+        pair, middle, unit = in_units(self.pair_, self.noise_)
+        for few in np.unique(digits[~complete]):
+            rows = ~complete & (digits == few)
+            asked = self._open(codes, ~rows)
+            predicted = pair.distribution(asked, noise=self.noise_ / unit, tol=10.0**few)
+            found[rows] = middle + unit * predicted.quantile(level)[rows]
+        # beyond what calibration can tell there is no end; of an impossible row nothing is known
+        return np.where(np.isinf(end) & ~np.isnan(found), end, found)

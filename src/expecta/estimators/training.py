@@ -11,7 +11,7 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
 from expecta.learn.regression import Loss
 
-__all__ = ["Seeds", "Training", "completed"]
+__all__ = ["Seeds", "Training", "completed", "size"]
 
 
 class Seeds(NamedTuple):
@@ -58,6 +58,15 @@ class Training(NamedTuple):
         found: Floats = likely / total * self.weight * self.times
         return found
 
+    def noise(self, y: Floats, folds: list[RegressionCircuit]) -> float:
+        """Size of what circuits leave unexplained of the folds that they did not see."""
+        assert self.fold is not None
+        residual = np.zeros(len(self.fold))
+        for number, g in enumerate(folds):
+            out = self.fold == number
+            residual[out] = y[self.origin[out]] - g(self.codes[out])
+        return size(residual, np.where(self.fold >= 0, self.weight, 0.0))
+
 
 def completed(p: ProbabilisticCircuit, codes: Ints, n: int, seed: int) -> Ints:
     """Draw completions of rows, n of each; those of probability zero as if nothing were known."""
@@ -67,3 +76,9 @@ def completed(p: ProbabilisticCircuit, codes: Ints, n: int, seed: int) -> Ints:
     drawn = p.sample(n, given=evidence, seed=rng).reshape(-1, codes.shape[1])
     known = np.repeat(codes, n, axis=0)
     return np.where(known >= 0, known, drawn).astype(np.int32)
+
+
+def size(values: Floats, weight: Floats) -> float:
+    """Root of the weighted mean square, of numbers whose squares may leave the range of floats."""
+    most = float(np.abs(values).max(initial=0.0)) or 1.0
+    return most * float(np.sqrt(np.average((values / most) ** 2, weights=weight)))
