@@ -108,7 +108,7 @@ def run(name: str, splits: int, states: int, images: int, spectral: int) -> None
 
 
 if __name__ == "__main__":
-    options = {"splits": 800, "states": 8, "images": 1000, "spectral": 50}
+    options = {"splits": 800, "states": 8, "images": 10000, "spectral": 50}
     sets = []
     for word in sys.argv[1:]:
         key, _, value = word.partition("=")

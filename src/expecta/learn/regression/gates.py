@@ -6,7 +6,7 @@ they add up, the elements know which rows of the table they are hot on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from expecta.arrays import Bools, Ints
 from expecta.vtree import Vtree
 
-__all__ = ["Element", "Inner", "Leaf", "every_element", "first_circuit", "split"]
+__all__ = ["Element", "Inner", "Leaf", "every_element", "first_circuit", "n_copied", "split"]
 
 
 @dataclass(eq=False)
@@ -72,6 +72,21 @@ def every_element(root: Leaf | Inner) -> Iterator[tuple[Inner, Element]]:
                 if id(child) not in seen:
                     seen.add(id(child))
                     todo.append(child)
+
+
+def n_copied(element: Element, touches: Callable[[int], bool]) -> int:
+    """Count the elements below one that a split copies: those of vtree nodes that it touches."""
+    seen: set[int] = set()
+    todo: list[Leaf | Inner] = [element.left, element.right]
+    count = 0
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Leaf) or id(node) in seen or not touches(node.v):
+            continue
+        seen.add(id(node))
+        count += len(node.elements)
+        todo += [side for e in node.elements for side in (e.left, e.right)]
+    return count
 
 
 def split(

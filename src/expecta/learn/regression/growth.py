@@ -13,7 +13,15 @@ from expecta.arrays import Floats
 from expecta.circuits import build
 from expecta.circuits.regression import RegressionCircuit
 from expecta.learn.regression.boxes import Boxes, Shrinkage, allowed_rows
-from expecta.learn.regression.gates import Element, Inner, Leaf, every_element, first_circuit, split
+from expecta.learn.regression.gates import (
+    Element,
+    Inner,
+    Leaf,
+    every_element,
+    first_circuit,
+    n_copied,
+    split,
+)
 from expecta.learn.regression.losses import Loss
 from expecta.learn.regression.newton import Problem, minimise
 from expecta.learn.regression.splits import Proposal, Scout
@@ -67,6 +75,7 @@ class _Look(NamedTuple):
     when: int
     element: Element  # kept, so that its identity is not given to another
     proposal: Proposal | None
+    worth: float = 0.0  # what it is ranked by
 
 
 class Growth:
@@ -157,19 +166,22 @@ class Growth:
         def look(place: int) -> None:
             node, element = elements[place]
             found = scout.propose(element.rows, *self.table.spans[node.v])
-            self._looked[id(element)] = _Look(now, element, found)
+            worth = 0.0 if found is None else self._worth(element, found)
+            self._looked[id(element)] = _Look(now, element, found, worth)
 
         self._looked = {id(e): known[id(e)] for _, e in elements if id(e) in known}
-        if self.options.frugal:  # a part may be as good as the whole was: looked at when on top
+        if self.options.frugal:  # a part is worth its share of the whole, until it is looked at
             for _, e in elements:
                 if e.like is not None and id(e) not in known and id(e.like) in known:
-                    self._looked[id(e)] = _Look(-1, e, known[id(e.like)].proposal)
+                    whole = known[id(e.like)]
+                    share = len(e.rows) / max(len(e.rows) + len(e.like.rows), 1)
+                    self._looked[id(e)] = _Look(-1, e, whole.proposal, share * whole.worth)
         new = [(place,) for place, (_, e) in enumerate(elements) if id(e) not in self._looked]
         each(look, new, current().n_threads())
 
         def ranked() -> list[tuple[float, int]]:
-            looks = enumerate(self._looked[id(element)].proposal for _, element in elements)
-            return sorted((self._worth(seen), -place) for place, seen in looks if seen is not None)
+            looks = enumerate(self._looked[id(element)] for _, element in elements)
+            return sorted((seen.worth, -place) for place, seen in looks if seen.worth > 0)
 
         first = ranked()[-most:]
         top = (-place for worth, place in first if worth >= self.options.within * first[-1][0])
@@ -177,29 +189,43 @@ class Growth:
         each(look, stale, current().n_threads())
         waiting = ranked()
         chosen: list[tuple[int, Proposal]] = []
+        best = 0.0
         while waiting and len(chosen) < most:
             worth, place = waiting.pop()
             place = -place
-            if chosen and worth < self.options.within * self._worth(chosen[0][1]):
+            if worth < self.options.within * best:
                 break
             if any(self._overlap(*elements[place], *elements[other]) for other, _ in chosen):
                 continue
             seen = self._looked[id(elements[place][1])]
             if seen.when < now:
                 look(place)
-                renewed = self._looked[id(elements[place][1])].proposal
-                if renewed is not None:
-                    bisect.insort(waiting, (self._worth(renewed), -place))
+                seen = self._looked[id(elements[place][1])]
+                if seen.worth > 0:
+                    bisect.insort(waiting, (seen.worth, -place))
             elif seen.proposal is not None:
                 chosen.append((place, seen.proposal))
+                best = max(best, worth)
         return chosen
 
-    def _worth(self, proposal: Proposal) -> float:
-        """Return what splits are ranked by."""
+    def _worth(self, element: Element, proposal: Proposal) -> float:
+        """Compute what splits are ranked by: the drop, or the drop per number that it costs.
+
+        A split costs the parameters of its tables and the elements that it copies.
+        """
         if not self.options.frugal:
             return proposal.net
-        tables = [self.table.curves[x].size for part in proposal.parts for x in part.places]
-        return proposal.net / float(len(proposal.parts) + sum(tables))
+        cost = 0
+        for part in proposal.parts:
+            cost += 1 + sum(self.table.curves[x].size for x in part.places.tolist())
+            changed = sorted({proposal.place, *part.places.tolist()})
+            cost += n_copied(element, lambda v: self._touches(v, changed))  # noqa: B023
+        return proposal.net / cost
+
+    def _touches(self, v: int, places: list[int]) -> bool:
+        """Whether one of some places, in order, lies below a vtree node."""
+        first, last = self.table.spans[v]
+        return bisect.bisect_left(places, first) < bisect.bisect_left(places, last)
 
     def _overlap(self, node: Inner, element: Element, other: Inner, taken: Element) -> bool:
         """Whether two elements share variables and rows."""
