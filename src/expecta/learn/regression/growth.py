@@ -36,6 +36,7 @@ EXACT = 1e-9  # gradient of the last fit
 ENOUGH, STEPS = 3e-4, 2  # of the others: share of the loss that a step must promise; steps
 VAST, VAST_ENOUGH = 1 << 25, 1e-4  # numbers of a product, beyond which a last fit stops earlier
 MANY = 64  # variables, beyond which a split of all is dear
+COPY = 0.1  # what an element costs that a split copies, in parameters
 FREE = 1e-6  # pull on the overall constant: none to speak of
 
 
@@ -64,7 +65,9 @@ class Options:
         if not loss.quadratic:
             shared, own = Shrinkage(1.0, 3.0), Shrinkage(9.0, 30.0)
             options = replace(options, price=0.3, choosy=0.7, shared=shared, own=own)
-        if n_variables > MANY:
+        if n_variables > MANY and loss.quadratic:
+            options = replace(options, batch=128, within=0.05)
+        elif n_variables > MANY:
             options = replace(options, batch=256, within=0.3, frugal=True)
         return options
 
@@ -215,11 +218,11 @@ class Growth:
         """
         if not self.options.frugal:
             return proposal.net
-        cost = 0
+        cost = 0.0
         for part in proposal.parts:
             cost += 1 + sum(self.table.curves[x].size for x in part.places.tolist())
             changed = sorted({proposal.place, *part.places.tolist()})
-            cost += n_copied(element, lambda v: self._touches(v, changed))  # noqa: B023
+            cost += COPY * n_copied(element, lambda v: self._touches(v, changed))  # noqa: B023
         return proposal.net / cost
 
     def _touches(self, v: int, places: list[int]) -> bool:
