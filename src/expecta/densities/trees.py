@@ -207,9 +207,9 @@ class LatentTree(TreeLearner):
     def _tree(self, rows: Rows) -> Tree:
         if self.tree not in TREES:
             raise ValueError(f"tree is one of {', '.join(TREES)}, not {self.tree!r}")
-        information = mutual_information(rows.codes, self.encoder_.cardinalities_, rows.weight)
         if self.tree == "chow-liu":
-            return Tree.greatest(information)
+            return super()._tree(rows)
+        information = mutual_information(rows.codes, self.encoder_.cardinalities_, rows.weight)
         return Tree.promoted(balanced_by_information(information), information)
 
     def _states(self, tree: Tree) -> Sequence[Ints]:

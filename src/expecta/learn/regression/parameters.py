@@ -107,10 +107,11 @@ def fit_parameters(
     if not len(rows):
         raise DomainError("there is no row to fit the parameters to: X is empty or has no weight")
     wires = Wires.of(circuit.structure, codes[rows])
-    centre = circuit.weight, circuit.bias
-    if towards == "zero":
-        centre = np.zeros_like(circuit.weight), np.zeros_like(circuit.bias)
-    offset = predict(circuit.structure, *centre, codes[rows])
+    centre = np.zeros_like(circuit.weight), np.zeros_like(circuit.bias)
+    offset: Floats | float = 0.0
+    if towards == "given":
+        centre = circuit.weight, circuit.bias
+        offset = predict(circuit.structure, *centre, codes[rows])
     theta = wires.differences(circuit.weight, circuit.bias)
     if towards == "given" or not warm:
         theta = np.zeros_like(theta)
@@ -170,7 +171,7 @@ def _fit(
     y: Floats,
     weight: Floats,
     loss: Loss,
-    offset: Floats,
+    offset: Floats | float,
     penalty: float,
     theta: Floats,
     tolerance: float,
