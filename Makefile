@@ -8,7 +8,7 @@ setup: .venv/.installed
 
 .venv/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,models]'
 	touch $@
 
 demo: setup

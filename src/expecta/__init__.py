@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     )
     from expecta.learn.regression import fit_parameters
     from expecta.learn.vtrees import learn_vtree
+    from expecta.models import ExpectedPredictor
     from expecta.queries.density import MostProbable
     from expecta.queries.distribution import Distribution
     from expecta.queries.links import Expected, Link
@@ -70,6 +71,7 @@ __all__ = [
     "Evidence",
     "ExpectaError",
     "Expected",
+    "ExpectedPredictor",
     "FormatError",
     "ImpossibleEvidenceError",
     "ImpossibleEvidenceWarning",
@@ -111,6 +113,7 @@ _LATER = {  # these need numba or scikit-learn, which take a moment to import
     "Distribution": "expecta.queries.distribution",
     "Encoder": "expecta.encoding",
     "Expected": "expecta.queries.links",
+    "ExpectedPredictor": "expecta.models",
     "Independent": "expecta.densities",
     "LatentTree": "expecta.densities",
     "Link": "expecta.queries.links",

@@ -26,6 +26,8 @@ __all__ = ["TreeLearner"]
 
 LARGEST_TABLE = 1 << 22  # parameters of one pair of columns
 
+NOISE, NOISE_PER_ROW = 3.0, 0.01  # nats that held-out rows gain by chance: of all, and each
+
 
 class TreeLearner(Learner):
     """A tree over the columns with a state at each; see :mod:`expecta.learn.trees.layout`."""
@@ -99,12 +101,17 @@ class TreeLearner(Learner):
         tree = self._tree(rows)
         table, held = self._table(tree, rows), self._table(tree, valid)
         best: Model | None = None
-        for states in self._states(tree):
+        choices = self._states(tree)
+        for states in choices:
             model = self._model(self._layout(tree, states), table, held, rng, report)
             if best is not None and model.score <= best.score:
                 break
             best = model
         assert best is not None
+        noise = min(NOISE / float(valid.weight.sum()), NOISE_PER_ROW)
+        if len(choices) > 1 and best.score <= self._independent(valid) + noise:
+            alone = self._layout(tree, np.ones_like(choices[0]))
+            best = self._model(alone, table, held, rng, report)
         self._take(best.layout, best.theta)
         self._counts = expected_counts(best.layout, self._current(table), table)
         self._waiting, self._updates = nothing(best.layout), 1

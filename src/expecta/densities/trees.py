@@ -142,7 +142,7 @@ class LatentTree(TreeLearner):
     ----------
     states
         Number of hidden states K, or several to try in turn, the least first, as long as
-        the held-out score rises.
+        the held-out score rises. If none of several beats independent columns, K is 1.
     tree
         "chow-liu", the tree of greatest information, fits best. "balanced" is as deep as the
         logarithm of the number of columns: its vtree suits a circuit of many columns better.

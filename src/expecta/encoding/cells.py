@@ -52,6 +52,13 @@ class Cells:
         assert self.codes is not None
         return replace(self, codes=np.where(mask, -1, self.codes))
 
+    def taken(self, rows: Ints) -> Cells:
+        """Return some cells, or the same several times."""
+        if self.numbers is not None:
+            return replace(self, numbers=self.numbers[rows])
+        assert self.codes is not None
+        return replace(self, codes=self.codes[rows])
+
     def as_numbers(self, kind: str, zone: str | None = None) -> Floats:
         """Return the cells as numbers of a kind; text is read as numbers or ISO dates."""
         times = ("date", "datetime")

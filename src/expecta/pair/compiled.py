@@ -53,7 +53,7 @@ def kernel(function: F) -> F:
 def _fingerprint() -> str:
     digest = hashlib.sha256()
     package = Path(__file__).parent.parent
-    for folder in ("pair", "queries", "learn"):
+    for folder in ("boxes", "learn", "pair", "queries"):
         for path in sorted((package / folder).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -203,6 +203,7 @@ class Pair:
         tol: float = 1e-9,
         order: int = 1,
         alpha: float | Sequence[float] | None = None,
+        offset: npt.ArrayLike | None = None,
         on_impossible: str = "nan",
     ) -> Expected:
         """E[link(g) | what is known] and a bound on its error.
@@ -224,6 +225,8 @@ class Pair:
         order, alpha
             Of the Taylor expansion: its order d, and the point it is taken at: a number,
             one per output, or an array (rows, outputs); by default each row's mean.
+        offset
+            What is added to g before the link, for each row: (rows,) or (rows, outputs).
 
         Returns
         -------
@@ -240,7 +243,7 @@ class Pair:
         """
         from expecta.queries.links import expected
 
-        return expected(self, X, link, method, tol, order, alpha, on_impossible)
+        return expected(self, X, link, method, tol, order, alpha, offset, on_impossible)
 
     def distribution(
         self,

@@ -14,7 +14,7 @@ from expecta.pair.pairing import Pairing, no_pairs, pairing
 from expecta.pair.probabilities import LOG_UNIT, Weights
 from expecta.vtree import Vtree
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "walk"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Plan:
             g=layers(structure),
             phi=np.zeros((structure.n_edges, 0)) if g is None else g.weight,
             pairs=no_pairs(p.structure) if g is None else pairing(p.structure, structure),
-            order=_order(p.vtree),
+            order=walk(p.vtree),
         )
 
     @property
@@ -63,7 +63,7 @@ def _weights(p: ProbabilisticCircuit) -> Weights:
     )
 
 
-def _order(vtree: Vtree) -> Ints:
+def walk(vtree: Vtree) -> Ints:
     """Walk children first, the larger child before the smaller."""
     order: list[int] = []
     todo = [vtree.root]

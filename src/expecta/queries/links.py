@@ -8,6 +8,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numpy.polynomial import Polynomial
 
 from expecta.arrays import Bools, Floats
@@ -149,6 +150,7 @@ def expected(
     tol: float,
     order: int,
     alpha: float | Sequence[float] | None,
+    offset: npt.ArrayLike | None,
     on_impossible: str,
 ) -> Expected:
     """Answer :meth:`expecta.Pair.expected`."""
@@ -156,53 +158,69 @@ def expected(
         raise ValueError(f"link is one of {sorted(LINKS)} or a Link, not {link!r}")
     check_tolerance(tol)
     evidence = as_evidence(X, pair.p.cardinalities)
+    shift = _offset(offset, len(evidence), pair.g.n_outputs)
     if method == "taylor":
         chosen = LINKS[link] if isinstance(link, str) else link
-        value, error, impossible = _taylor(pair, evidence, chosen, order, alpha)
+        value, error, impossible = _taylor(pair, evidence, chosen, order, alpha, shift)
     elif method != "spectral":
         raise ValueError(f'method is "spectral" or "taylor", not {method!r}')
     elif isinstance(link, Link):
         raise ValueError('a Link of your own needs method="taylor": its spectrum is not known')
     elif link == "exp":
-        value, error, impossible = _exp(pair, evidence)
+        value, error, impossible = _exp(pair, evidence, shift)
     else:
-        value, error, impossible = _spectral(pair, evidence, link, tol)
+        value, error, impossible = _spectral(pair, evidence, link, tol, shift)
     gone = check_possible(impossible, on_impossible)
     value[gone] = error[gone] = np.nan
     return Expected(pair._shape(value), pair._shape(error))
 
 
+def _offset(given: npt.ArrayLike | None, rows: int, outputs: int) -> Floats:
+    """Read what is added to g.  # (rows, outputs)."""
+    shift = np.zeros((rows, outputs)) if given is None else np.asarray(given, np.float64)
+    if shift.shape == (rows,):
+        shift = shift[:, None]
+    if shift.shape != (rows, outputs) or not np.all(np.isfinite(shift)):
+        raise ValueError(
+            f"offset has a finite number for each of {rows} rows and {outputs} outputs, "
+            f"not the shape {shift.shape}"
+        )
+    return shift
+
+
 def _spectral(
-    pair: Pair, evidence: Evidence, link: str, tol: float
+    pair: Pair, evidence: Evidence, link: str, tol: float, shift: Floats
 ) -> tuple[Floats, Floats, Bools]:
     step, outputs = _STEPS[link], pair.g.n_outputs
     low, high, impossible = extremes_of(pair, evidence)
     low[impossible] = high[impossible] = 0.0
     # A link is monotone: where its values at both ends agree, nothing is left to integrate.
-    ends = LINKS[link].derivatives(np.stack([low, high]), 0)[0]
+    ends = LINKS[link].derivatives(np.stack([low, high]) + shift, 0)[0]
     value, error = ends.mean(axis=0), 0.5 * (ends[1] - ends[0])
     todo = np.any(error > tol, axis=1) & ~impossible
     share = 0.25 * tol / step.size  # of the error, for what lies beyond the reach
     unit = np.full(np.count_nonzero(todo), 1.0 / step.slope)
     low[todo], high[todo] = likely(pair, evidence[todo], low[todo], high[todo], unit, share)
-    reach = coarse(step.slope * np.maximum(np.abs(low), np.abs(high)).max(axis=1))
+    farthest = np.maximum(np.abs(low + shift), np.abs(high + shift))
+    reach = coarse(step.slope * farthest.max(axis=1))
     for group in np.unique(reach[todo]):
         rows = np.flatnonzero(todo & (reach == group))
         rule = quadrature(step.noise, float(group), 3 * share)
         for some in np.array_split(rows, 1 + len(rows) * outputs * len(rule.t) // CELLS):
             phi, _ = characteristic_of(pair, evidence[some], step.slope * rule.t)
+            phi *= np.exp(1j * step.slope * shift[some][:, :, None] * rule.t)
             probability = np.clip(0.5 + phi.imag @ rule.weight, 0.0, 1.0)
             value[some] = step.low + step.size * probability
         error[rows] = step.size * (rule.error + share + support_rounding(pair))
     return value, error, impossible
 
 
-def _exp(pair: Pair, evidence: Evidence) -> tuple[Floats, Floats, Bools]:
+def _exp(pair: Pair, evidence: Evidence, shift: Floats) -> tuple[Floats, Floats, Bools]:
     """E[exp(g)]: the recursion itself, with exp(φ) on every edge. Exact."""
     part = scaled_of(pair, evidence, np.array([1.0 + 0.0j]))
     inside, off = part.inside[:, :, 0].real, part.off[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
-        greatest, bias = np.exp(part.top), np.exp(pair.g.bias)
+        greatest, bias = np.exp(part.top + shift), np.exp(pair.g.bias + shift)
         value = np.where(inside > 0, inside * greatest, 0.0) + np.where(off > 0, off * bias, 0.0)
         # relative rounding, what underflows below the greatest, what may lie off the support
         error = 1e-13 * value + 1e-300 * greatest + support_rounding(pair) * bias
@@ -215,6 +233,7 @@ def _taylor(
     link: Link,
     order: int,
     alpha: float | Sequence[float] | None,
+    shift: Floats,
 ) -> tuple[Floats, Floats, Bools]:
     """T_d = Σ_k γ^(k)(α) / k! · M_k(g - α)."""
     order = index(order)
@@ -222,7 +241,7 @@ def _taylor(
         raise ValueError(f"the order of Taylor's formula is at least 0, not {order}")
     needed = order if link.bound is None else order + (1 if order % 2 else 2)
     moments, impossible = mean_and_central(pair, evidence, max(needed, 1))
-    mean = moments[:, :, 1].copy()
+    mean = moments[:, :, 1] + shift
     moments[:, :, 1] = 0.0
     at = mean
     if alpha is not None:

@@ -1,0 +1,6 @@
+"""Sums of boxes: what trees are, and their expectation under a circuit."""
+
+from expecta.boxes.expectation import Expectation
+from expecta.boxes.sums import BoxSum
+
+__all__ = ["BoxSum", "Expectation"]

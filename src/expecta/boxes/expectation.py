@@ -1,0 +1,68 @@
+"""The expectation of a sum of boxes under a circuit, given what is known of each row."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from expecta.arrays import Floats, Ints
+from expecta.boxes.layout import mixing, parts
+from expecta.boxes.recursion import expect, unconditional
+from expecta.boxes.sums import BoxSum
+from expecta.circuits.probabilistic import ProbabilisticCircuit
+from expecta.pair.plan import walk
+from expecta.settings import current
+from expecta.threads import each
+
+__all__ = ["Expectation"]
+
+ROWS = 64  # per call of the kernel
+
+
+class Expectation:
+    """A sum of boxes, compiled for one circuit. Exact for any sum, overlapping boxes included."""
+
+    def __init__(self, p: ProbabilisticCircuit, boxes: BoxSum) -> None:
+        self.boxes = boxes
+        order = walk(p.vtree)
+        self._p = mixing(p, order)
+        self._parts, self._value = parts(boxes, p.vtree, order)
+        self._at = np.append(0, np.cumsum(np.diff(self._parts.start) * self._p.n_nodes))
+
+    @cached_property
+    def _prior(self) -> Any:  # noqa: ANN401
+        return unconditional(self._p, self._parts, self._at)
+
+    @property
+    def n_parts(self) -> int:
+        """How many different parts the boxes have, over all vtree nodes."""
+        return int(self._parts.start[-1])
+
+    def __call__(self, codes: Ints) -> Floats:
+        """Compute the expectation for rows of codes, -1 where unknown.  # (rows, outputs).
+
+        Cost per row: for every vtree node the parts that the known values allow and that
+        differ in what is unknown, times the edges of p there.
+        """
+        if len(self._p.variable) == 1:
+            return self._alone(codes[:, 0])
+        codes = np.ascontiguousarray(codes, np.int32)
+        out = np.empty((len(codes), self._value.shape[1]))
+        prior = self._prior
+
+        def some(begin: int) -> None:
+            end = min(begin + ROWS, len(codes))
+            expect(self._p, self._parts, self._value, prior, self._at, codes, begin, end, out)
+
+        each(some, [(begin,) for begin in range(0, len(codes), ROWS)], current().n_threads())
+        return out
+
+    def _alone(self, codes: Ints) -> Floats:
+        """Compute the same where there is a single variable, so that nothing is joined."""
+        inside = self._parts.member.reshape(len(self._value), -1)
+        share = np.append(np.diag(self._p.leaf), self._p.leaf[None], axis=0)[codes]
+        with np.errstate(invalid="ignore"):
+            found: Floats = share @ inside.T @ self._value / share.sum(axis=1, keepdims=True)
+        return found

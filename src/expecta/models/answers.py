@@ -1,0 +1,326 @@
+"""Which route answers for a model, and its answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from expecta.arrays import Bools, Floats, Ints
+from expecta.densities.density import Density
+from expecta.encoding.tables import Table
+from expecta.models.cells import Cells
+from expecta.models.compiled import write_trees
+from expecta.models.features import Features
+from expecta.models.forms import Form, Trees
+from expecta.models.links import respond
+from expecta.models.readers import Unreadable
+from expecta.models.reading import read
+from expecta.models.routes.additive import Additive, write_linear
+from expecta.models.routes.boxes import Boxes
+from expecta.models.routes.sampling import Sampler
+from expecta.models.rows import Template
+
+__all__ = ["Answer", "Answers"]
+
+BINS = 256  # of a number that a linear model adds up
+CHECKED, SAME = 200, 1e-5  # complete rows on which a form is compared; libraries have 32 bits
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Expectation, its standard error or bound, and variance of the output.  # (rows, outputs)."""
+
+    mean: Floats
+    error: Floats
+    variance: Floats
+
+
+class Answers:
+    """A model and a density: the route between them."""
+
+    def __init__(
+        self,
+        model: Any,  # noqa: ANN401
+        density: Density,
+        table: Table,
+        X: Any,  # noqa: ANN401
+        template: Template,
+        tol: float,
+        tried: int,
+    ) -> None:
+        self._model, self._template, self._tol = model, template, tol
+        self.density, self.why = density, ""
+        self.form: Form | None = None
+        self.route: Additive | Boxes | None = None
+        some = np.flatnonzero(template.known(table).all(axis=1))[:tried]
+        outputs = self._output(template.complete(table, some))
+        try:
+            self._read(table, X)
+            self._check(table, some[:CHECKED], outputs[:CHECKED])
+        except Unreadable as reason:
+            self.route, self.form, self.density = None, None, density
+            self.why = str(reason)
+        self._sampler = Sampler(self._output, self.density, template, outputs.std(axis=0))
+
+    def _read(self, table: Table, X: Any) -> None:  # noqa: ANN401
+        columns = [self.density.encoder_.column(name) for name in self._template.columns]
+        categories = {i: column.values for i, column in enumerate(columns) if column.values}
+        found = read(self._model, categories)
+        form = found.form
+        features = Features.read(found.parts.steps, self._template.rows, found.listed)
+        if features.n_features != form.margin.n_features:
+            raise Unreadable(
+                f"the model takes {form.margin.n_features} features and there are "
+                f"{features.n_features}; sampling is used instead"
+            )
+        self.form = form
+        if isinstance(form.margin, Trees):
+            trees = form.margin
+            cells = Cells.of(self.density, features, trees.questions, X)
+            written = write_trees(trees, cells)
+            if written.additive and form.link != "softmax":
+                self.route = Additive(written.bias, list(written.tables), cells, None)
+            else:
+                self.route = Boxes(trees, written, cells)
+        else:
+            cells = Cells.of(self.density, features, (), X, BINS)
+            self.route = write_linear(form.margin, cells, table, self._template)
+        self.density = cells.density
+
+    def _check(self, table: Table, rows: Ints, outputs: Floats) -> None:
+        """Compare with the model itself on complete rows: a wrong number is worse than none."""
+        assert self.form is not None
+        margin = self._margin(table, rows, self.codes(table)[rows])
+        found = margin if self.margins_only else respond(self.form, margin)
+        scale = float(np.abs(outputs).max(initial=0.0))
+        if found.shape != outputs.shape or not np.allclose(found, outputs, SAME, SAME * scale):
+            raise Unreadable(
+                f"what was read of this {type(self._model).__name__} does not predict what it "
+                f"does; sampling is used instead"
+            )
+
+    @property
+    def margins_only(self) -> bool:
+        """Whether a classifier has no probabilities."""
+        return is_classifier(self._model) and not hasattr(self._model, "predict_proba")
+
+    def codes(self, table: Table) -> Ints:
+        """Return what the density sees of rows."""
+        return self.density.encoder_.codes(table)
+
+    def masked(self, table: Table, rows: Ints, gone: Bools) -> Table:
+        """Return rows of a table with further cells hidden, by variable of the density."""
+        cells = [table.column(place) for place in range(len(table.names))]
+        hidden = []
+        for name, one in zip(table.names, cells, strict=True):
+            one = one.taken(rows)
+            if name in self.density.columns:
+                one = one.masked(gone[:, self.density.columns.index(name)])
+            hidden.append(one)
+        return replace(table, n_rows=len(rows), columns=tuple(hidden), array=None)
+
+    def _output(self, rows: Any) -> Floats:  # noqa: ANN401
+        """Ask the model itself.  # (rows, outputs)."""
+        if not is_classifier(self._model):
+            found = self._model.predict(rows)
+        elif self.margins_only:
+            found = self._model.decision_function(rows)
+        else:
+            found = self._model.predict_proba(rows)
+        values = np.asarray(found, np.float64)
+        return values.reshape(len(values), -1)
+
+    # -- answers ----------------------------------------------------------------------
+
+    def respond(
+        self,
+        table: Table,
+        codes: Ints,
+        rtol: float,
+        most: int,
+        rng: np.random.Generator,
+        *,
+        spread: bool,
+    ) -> Answer:
+        """Compute the expected output of each row, and its variance if that is asked for."""
+        known = self._template.known(table)
+        complete = known.all(axis=1)
+        k = self._sampler.n_outputs
+        mean, error = np.zeros((len(codes), k)), np.zeros((len(codes), k))
+        variance = np.zeros((len(codes), k))
+        if complete.any():
+            whole = np.flatnonzero(complete)
+            mean[whole] = self._output(self._template.complete(table, whole))
+        left = np.flatnonzero(~complete)
+        if not len(left):
+            return Answer(mean, error, variance)
+        holes = codes[left]
+        possible = np.isfinite(self.density.circuit.log_prob(holes))
+        mean[left[~possible]] = error[left[~possible]] = variance[left[~possible]] = np.nan
+        left, holes = left[possible], holes[possible]
+        if not len(left):
+            return Answer(mean, error, variance)
+        found = self._exact(table, left, holes)
+        width = self._exact_variance(table, left, holes) if spread else None
+        if found is not None:
+            mean[left], error[left] = found
+        if width is not None:
+            variance[left] = width
+        if found is None or (spread and width is None):
+            sampled = self._sampler(table, left, holes, rtol, most, rng)
+            if found is None:
+                mean[left], error[left] = sampled.mean, sampled.error
+            variance[left] = sampled.variance
+        return Answer(mean, error, variance)
+
+    def _exact(self, table: Table, rows: Ints, codes: Ints) -> tuple[Floats, Floats | float] | None:
+        """Compute the expected output, with a bound on its error, where that can be done."""
+        route, form = self.route, self.form
+        if route is None or form is None:
+            return None
+        if form.link == "identity" or self.margins_only:
+            return self._margin(table, rows, codes), 0.0
+        if isinstance(route, Boxes):
+            if not route.is_small:
+                return None
+            return route.of(lambda margin: respond(form, margin))(codes), 0.0
+        offset = self._offset(table, rows, codes)
+        shape = (len(codes), -1)
+        if form.link == "exp":
+            found = route.pair.expected(codes, "exp").value.reshape(shape)
+            return found * np.exp(offset), 0.0
+        if form.link not in ("logistic", "one-vs-rest"):
+            return None
+        both = route.pair.expected(codes, "logistic", tol=self._tol, offset=offset)
+        value, error = both.value.reshape(shape), both.error.reshape(shape)
+        if form.link == "logistic":
+            if form.classes is None:
+                return value, error
+            return np.hstack([1 - value, value]), np.hstack([error, error])
+        total = value.sum(axis=1, keepdims=True)
+        return value / total, (error + error.sum(axis=1, keepdims=True)) / total
+
+    def _exact_variance(self, table: Table, rows: Ints, codes: Ints) -> Floats | None:
+        route, form = self.route, self.form
+        if route is None or form is None:
+            return None
+        if form.link == "identity":
+            if isinstance(route, Additive):
+                return route.central(codes, 2)[1][:, :, 2]
+            return route.variance(codes) if route.knows_variance else None
+        if isinstance(route, Boxes) and route.is_small:
+            first = route.of(lambda margin: respond(form, margin))(codes)
+            second = route.of(lambda margin: respond(form, margin) ** 2)(codes)
+            return np.maximum(second - first**2, 0.0)
+        return None
+
+    def margin(self, table: Table, codes: Ints) -> Floats:
+        """Compute the expected margin of each row.  # (rows, outputs)."""
+        if self.route is None:
+            raise TypeError(f"there is no margin: {self.why}")
+        return self._margin(table, np.arange(len(codes)), codes)
+
+    def _margin(self, table: Table, rows: Ints, codes: Ints) -> Floats:
+        assert self.route is not None
+        mean = self.route.mean(codes)
+        if isinstance(self.route, Additive):
+            mean = mean + self._offset(table, rows, codes)
+        return mean
+
+    def _offset(self, table: Table, rows: Ints, codes: Ints) -> Floats:
+        assert isinstance(self.route, Additive)
+        return self.route.offset(codes, table, rows, self._template)
+
+    def moments(self, table: Table, codes: Ints, order: int, central: bool) -> Floats:
+        """Compute moments of the margin.  # (rows, outputs, order + 1)."""
+        route = self.route
+        if route is None:
+            raise TypeError(f"moments are not known exactly: {self.why}")
+        if isinstance(route, Additive):
+            mean, about = route.central(codes, order)
+            mean = mean + self._offset(table, np.arange(len(codes)), codes)
+        elif route.is_small:
+            mean = route.mean(codes)
+            powers = [
+                route.of(lambda margin, k=k: margin**k)(codes)  # type: ignore[misc]
+                for k in range(order + 1)
+            ]
+            about = _about(np.stack(powers, axis=-1), mean)
+        else:
+            raise TypeError(
+                "moments of so many trees are not known exactly; predict(return_std=True) has "
+                "the spread"
+            )
+        return about if central else _about(about, -mean)
+
+    def explained(self) -> str:
+        """Say what is exact, line by line."""
+        name, form, route = type(self._model).__name__, self.form, self.route
+        whole = "Complete rows: the model's own answer."
+        if form is None or route is None:
+            return "\n".join(
+                [
+                    f"{name}: sampled. {self.why[0].upper()}{self.why[1:]}.",
+                    "Predictions average the model over draws from the density, given what is "
+                    "known; return_error=True gives their standard error.",
+                    "Spread (return_std): from the same draws.",
+                    whole,
+                ]
+            )
+        if isinstance(route, Additive):
+            what = f"{name}: adds up a function of each column, so it is a circuit."
+            exact = "Moments of the margin: exact, all of them."
+        else:
+            what = (
+                f"{name}: a sum of {route.sum.n_boxes} boxes. The mean of a sum is the sum of "
+                f"the means."
+            )
+            exact = "Mean of the margin: exact."
+        response = {
+            "identity": "Predictions are the margin: exact.",
+            "none": "There are no probabilities, only margins: classes are those of the largest "
+            "expected margin.",
+        }.get(form.link)
+        small = isinstance(route, Boxes) and route.is_small
+        if response is None and small:
+            response = f"E[{form.link}(margin)]: exact, the trees are few."
+        elif response is None and isinstance(route, Additive) and form.link == "exp":
+            response = "E[exp(margin)]: exact."
+        elif response is None and isinstance(route, Additive) and form.link != "softmax":
+            response = (
+                f"Probabilities, E[{form.link}(margin)]: spectral, within tol = {self._tol:g}."
+            )
+        elif response is None:
+            response = (
+                f"E[{form.link}(margin)]: sampled, with a standard error; decision_function has "
+                f"the exact mean of the margin."
+            )
+        if form.link == "identity":
+            known = isinstance(route, Additive) or route.knows_variance
+        else:
+            known = small
+        spread = (
+            "Spread of the output (return_std): exact."
+            if known
+            else "Spread of the output (return_std): sampled."
+        )
+        bins = (
+            ["Unknown numbers: each bin of the density counts as the mean over its training rows."]
+            if isinstance(route, Additive) and not isinstance(form.margin, Trees)
+            else ["Unknown numbers: no threshold of the model cuts a bin of the density."]
+        )
+        return "\n".join([what, exact, response, spread, *bins, *form.notes, whole])
+
+
+def _about(moments: Floats, point: Floats) -> Floats:
+    """Return moments about another point, from those about zero.  # (rows, outputs, orders)."""
+    from scipy.special import comb
+
+    out = np.zeros_like(moments)
+    for k in range(moments.shape[-1]):
+        for j in range(k + 1):
+            out[..., k] += comb(k, j) * moments[..., j] * (-point) ** (k - j)
+    return out

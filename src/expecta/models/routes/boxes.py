@@ -1,0 +1,67 @@
+"""Sums of trees: boxes, whose expectation is exact for any number of trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from expecta.arrays import Floats, Ints
+from expecta.boxes import BoxSum, Expectation
+from expecta.models.cells import Cells
+from expecta.models.compiled import Written, partition
+from expecta.models.forms import Trees
+
+__all__ = ["Boxes"]
+
+MOST = 200_000  # boxes of a square or a partition, beyond which sampling is used
+
+
+class Boxes:
+    """A margin that is a sum of boxes. Its mean is exact; so are further moments of few trees."""
+
+    def __init__(self, trees: Trees, written: Written, cells: Cells) -> None:
+        self._trees, self._cells = trees, cells
+        self.sum = written.as_boxes()
+        self._mean = Expectation(cells.density.circuit, self.sum)
+
+    def mean(self, codes: Ints) -> Floats:
+        """E of the margin.  # (rows, outputs)."""
+        return self._mean(codes)
+
+    @cached_property
+    def _middle(self) -> Floats:
+        return self._mean(np.full((1, len(self._cells.density.columns)), -1, np.int32))
+
+    @cached_property
+    def _square(self) -> Expectation | None:
+        # about the overall mean, so that little cancels
+        about = self.sum.plus(-self._middle)
+        square = about.times(about, MOST)
+        return None if square is None else Expectation(self._cells.density.circuit, square)
+
+    @property
+    def knows_variance(self) -> bool:
+        """Whether pairs of leaves are few enough for the variance to be exact."""
+        return self._square is not None
+
+    def variance(self, codes: Ints) -> Floats:
+        """Variance of the margin over what is unknown.  # (rows, outputs)."""
+        assert self._square is not None
+        gap = self._mean(codes) - self._middle
+        return np.maximum(self._square(codes) - gap**2, 0.0)
+
+    @cached_property
+    def _parts(self) -> BoxSum | None:
+        return partition(self._trees, self._cells, MOST)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the trees cut space into few enough boxes for everything to be exact."""
+        return self._parts is not None
+
+    def of(self, function: Callable[[Floats], Floats]) -> Expectation:
+        """Return the expectation of a function of the margin, where the trees are few."""
+        assert self._parts is not None
+        return Expectation(self._cells.density.circuit, self._parts.map(function))

@@ -1,0 +1,139 @@
+"""Rows to predict: as the density sees them, and as the model takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from expecta.arrays import Bools, Ints
+from expecta.densities.density import Density
+from expecta.encoding.cells import Cells
+from expecta.encoding.columns import Column
+from expecta.encoding.tables import Table
+from expecta.errors import DomainError
+from expecta.models import raw
+
+__all__ = ["Template"]
+
+Array = npt.NDArray[Any]
+KEPT = 50  # complete rows
+
+
+class Template:
+    """Complete rows of the kind that the model takes; others are made like them."""
+
+    def __init__(self, rows: Any, columns: tuple[str, ...]) -> None:  # noqa: ANN401
+        self.rows, self.columns = rows, columns
+
+    @classmethod
+    def of(cls, X: Any, table: Table, names: Sequence[str] | None) -> Template:  # noqa: ANN401
+        """Take complete rows of a training table, and the columns that the model names."""
+        found = cls(X, table.names if names is None or not table.named else tuple(names))
+        whole = np.flatnonzero(found.known(table).all(axis=1))[:KEPT]
+        if not len(whole):
+            raise DomainError("no row is complete; one is needed at least, to try the model on")
+        if isinstance(X, Mapping):
+            X = {name: np.asarray(values) for name, values in X.items()}
+            X = nw.dependencies.get_pandas().DataFrame(X)
+        elif not (raw.is_pandas(X) or raw.is_polars(X)):
+            X = np.asarray(X)
+        found.rows = raw.pick(raw.take(X, whole), found.places(table))
+        return found
+
+    def places(self, table: Table) -> list[int]:
+        """Find the columns of a table: by name, or those of an array by place."""
+        if not table.named:
+            if len(table.names) != len(self.columns):
+                raise DomainError(
+                    f"there are {len(table.names)} columns, and the model takes "
+                    f"{len(self.columns)}: {', '.join(self.columns[:5])} ..."
+                )
+            return list(range(len(self.columns)))
+        absent = [name for name in self.columns if name not in table.names]
+        if absent:
+            raise DomainError(
+                f"there is no column {absent[0]!r}; pass a column of None if it is unknown"
+            )
+        return [table.names.index(name) for name in self.columns]
+
+    def known(self, table: Table) -> Bools:
+        """Whether each cell is known.  # (rows, columns)."""
+        cells = [table.column(place) for place in self.places(table)]
+        return np.stack([_known(one) for one in cells], axis=1)
+
+    def column(self, table: Table, at: int) -> Array:
+        """Return the values of a column of a table, None or NaN where they are unknown."""
+        return _values(table.column(at))
+
+    def complete(self, table: Table, rows: Ints) -> Any:  # noqa: ANN401
+        """Return rows of a table without holes as the model takes them."""
+        found = raw.take(self.rows, np.zeros(len(rows), np.int64))
+        for place, at in enumerate(self.places(table)):
+            found = raw.put(found, place, _values(table.column(at))[rows])
+        return found
+
+    def filled(
+        self, table: Table, rows: Ints, codes: Ints, density: Density, rng: np.random.Generator
+    ) -> Any:  # noqa: ANN401
+        """Return rows as the model takes them, their holes filled with values of a density.
+
+        Parameters
+        ----------
+        table
+            Rows with holes.
+        rows
+            Which of them, each as often as it is needed.  # (draws,)
+        codes
+            Values of the density's variables.  # (draws, variables)
+        density
+            What the codes speak of; a number is drawn within its bin.
+        rng
+            Random numbers for that.
+        """
+        found = raw.take(self.rows, np.zeros(len(rows), np.int64))
+        for place, at in enumerate(self.places(table)):
+            variable = density.encoder_.variable(self.columns[place])
+            cells, column = table.column(at), density.encoder_.columns_[variable]
+            values = _drawn(column, codes[:, variable], rng)
+            known = _known(cells)[rows]
+            if known.any():
+                own = _values(cells)
+                if own.dtype.kind != values.dtype.kind:
+                    values = values.astype(object)
+                values[known] = own[rows[known]]
+            found = raw.put(found, place, values)
+        return found
+
+
+def _known(cells: Cells) -> Bools:
+    if cells.numbers is not None:
+        return ~np.isnan(cells.numbers)
+    assert cells.codes is not None
+    return cells.codes >= 0
+
+
+def _values(cells: Cells) -> Array:
+    """Return the cells as they were; None where a category is unknown."""
+    if cells.numbers is not None:
+        return _times(cells.kind, cells.numbers)
+    assert cells.codes is not None
+    table = np.empty(len(cells.levels) + 1, object)
+    table[:] = [*cells.levels, None]
+    return table[cells.codes]
+
+
+def _drawn(column: Column, codes: Ints, rng: np.random.Generator) -> Array:
+    values: Array = column.decode(codes, rng)
+    return values if values.dtype == object else _times(column.kind, values)
+
+
+def _times(kind: str, numbers: Array) -> Array:
+    if kind not in ("date", "datetime", "duration"):
+        return numbers.copy()
+    unit = "m8[us]" if kind == "duration" else "M8[us]"
+    whole = np.where(np.isnan(numbers), 0, numbers).astype(np.int64).astype(unit)
+    return np.where(np.isnan(numbers), np.array("NaT", unit), whole)

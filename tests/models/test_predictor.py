@@ -1,0 +1,463 @@
+"""Expected predictions of fitted models: against the models and against enumeration."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.cluster import KMeans
+from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.datasets import make_regression
+from sklearn.decomposition import PCA
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import (
+    ElasticNet,
+    HuberRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+    RidgeClassifier,
+    SGDClassifier,
+)
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    QuantileTransformer,
+    SplineTransformer,
+    StandardScaler,
+    TargetEncoder,
+)
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from expecta import (
+    ChowLiu,
+    DomainError,
+    ExpectedPredictor,
+    ImpossibleEvidenceWarning,
+    LatentTree,
+    using,
+)
+
+NUMBERS = ["a", "b", "c"]
+WORDS = ["colour", "size"]
+
+
+def table(n=160, seed=0, kind="mixed"):
+    """Few distinct values that depend on one another, so that they can be enumerated."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 4, n) * 1.5 - 1
+    b = np.where(rng.random(n) < 0.7, a, rng.integers(0, 3, n) * 0.7)
+    c = np.round(rng.normal(size=n) + a)
+    colour = np.array(["red", "green", "blue"])[rng.integers(0, 3, n)]
+    size = np.where(a > 1, "large", np.where(rng.random(n) < 0.5, "small", "large"))
+    frame = pd.DataFrame({"a": a, "b": b, "c": c, "colour": colour, "size": size})
+    y = a * b - c + (colour == "red") * a + 0.1 * rng.normal(size=n)
+    columns = {"numeric": NUMBERS, "categorical": WORDS, "mixed": NUMBERS + WORDS}[kind]
+    return frame[columns], y
+
+
+def prepared(kind, rng, for_trees):
+    """A pipeline step that makes numbers of the columns, another one each time."""
+    numbers = rng.choice(4)
+    number = [
+        StandardScaler(),
+        QuantileTransformer(n_quantiles=20),
+        PowerTransformer(),
+        "passthrough" if for_trees else SplineTransformer(n_knots=3),
+    ][numbers]
+    word = [
+        OneHotEncoder(handle_unknown="ignore"),
+        OrdinalEncoder(),
+        TargetEncoder(),
+    ][rng.choice(3)]
+    parts = []
+    if kind != "categorical":
+        parts.append(("numbers", number, NUMBERS))
+    if kind != "numeric":
+        parts.append(("words", word, WORDS))
+    return ColumnTransformer(parts, sparse_threshold=0)
+
+
+def density_for(seed):
+    return LatentTree(states=3, random_state=0) if seed % 2 else ChowLiu()
+
+
+def holes(frame, rng, rows=12):
+    some = frame.iloc[:rows].copy().astype(object)
+    hide = rng.random(some.shape) < 0.5
+    hide[0] = True
+    some[hide] = None
+    return some
+
+
+def enumerated(model, expected, some, output):
+    """The obvious way: every value of the density through the model."""
+    density = expected.answers_.density
+    encoder = density.encoder_
+    every = np.array(list(itertools.product(*(range(c) for c in encoder.cardinalities_))))
+    log_p = density.circuit.log_prob(every.astype(np.int32))
+    raw = encoder.inverse_transform(every)
+    values = output(model, raw[list(some.columns)].astype(expected.template_.rows.dtypes))
+    codes = encoder.codes(some)
+    found = []
+    for row in codes:
+        fits = np.all((every == row) | (row < 0), axis=1)
+        weight = np.exp(log_p[fits] - log_p[fits].max())
+        found.append(weight @ values[fits] / weight.sum())
+    return np.array(found)
+
+
+def of(method):
+    def output(model, frame):
+        return np.asarray(getattr(model, method)(frame), float).reshape(len(frame), -1)
+
+    return output
+
+
+TREES = {
+    "tree": DecisionTreeRegressor(max_depth=4),
+    "forest": RandomForestRegressor(8, random_state=0, max_depth=5),
+    "bag": BaggingRegressor(DecisionTreeRegressor(max_depth=3), 5, random_state=0),
+    "boost": GradientBoostingRegressor(n_estimators=15, random_state=0),
+    "stumps": GradientBoostingRegressor(n_estimators=15, max_depth=1, random_state=0),
+    "hist": HistGradientBoostingRegressor(max_iter=15, min_samples_leaf=5),
+}
+LINES = {"least squares": LinearRegression(), "net": ElasticNet(alpha=0.01), "ridge": Ridge()}
+
+
+@pytest.mark.parametrize("kind", ["numeric", "categorical", "mixed"])
+@pytest.mark.parametrize("name", [*TREES, *LINES])
+def test_regressors_agree_with_enumeration(name, kind):
+    seed = sum(map(ord, name + kind))
+    rng = np.random.default_rng(seed)
+    frame, y = table(seed=seed, kind=kind)
+    model = clone({**TREES, **LINES}[name])
+    model = make_pipeline(prepared(kind, rng, name in TREES), model).fit(frame, y)
+    expected = ExpectedPredictor(model, density_for(seed)).fit(frame)
+    assert expected.answers_.route is not None, expected.answers_.why
+    np.testing.assert_allclose(expected.predict(frame), model.predict(frame), rtol=1e-9, atol=1e-12)
+    some = holes(frame, rng)
+    obvious = enumerated(model, expected, some, of("predict"))
+    scale = np.abs(y).max()
+    np.testing.assert_allclose(expected.predict(some), obvious[:, 0], rtol=1e-8, atol=1e-8 * scale)
+    margin = expected.decision_function(some)
+    np.testing.assert_allclose(margin, obvious[:, 0], rtol=1e-8, atol=1e-8 * scale)
+    squares = enumerated(model, expected, some, lambda m, f: of("predict")(m, f) ** 2)
+    mean, std, error = expected.predict(some, return_std=True, return_error=True)
+    assert not error.any()
+    np.testing.assert_allclose(
+        std, np.sqrt(np.maximum(squares - obvious**2, 0))[:, 0], rtol=1e-6, atol=1e-6 * scale
+    )
+    np.testing.assert_allclose(mean, obvious[:, 0], rtol=1e-8, atol=1e-8 * scale)
+
+
+CLASSIFIERS = {
+    "tree": DecisionTreeClassifier(max_depth=4),
+    "forest": RandomForestClassifier(8, max_depth=4, random_state=0),
+    "extra": ExtraTreesClassifier(8, max_depth=4, random_state=0),
+    "boost": GradientBoostingClassifier(n_estimators=3, max_depth=2, random_state=0),
+    "hist": HistGradientBoostingClassifier(max_iter=3, max_depth=2, min_samples_leaf=5),
+    "ada": AdaBoostClassifier(n_estimators=4, random_state=0),
+    "logistic": LogisticRegression(),
+    "one against the rest": SGDClassifier(loss="log_loss", random_state=0),
+}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kind", ["numeric", "mixed"])
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_classifiers_agree_with_enumeration(name, kind, classes):
+    seed = sum(map(ord, name + kind)) + classes
+    rng = np.random.default_rng(seed)
+    frame, y = table(seed=seed, kind=kind)
+    y = np.array(["low", "middle", "top"])[
+        np.digitize(y, np.quantile(y, [0.5, 0.8])[: classes - 1])
+    ]
+    model = make_pipeline(prepared(kind, rng, True), clone(CLASSIFIERS[name])).fit(frame, y)
+    expected = ExpectedPredictor(model, density_for(seed), tol=1e-10).fit(frame)
+    assert is_classifier(expected)
+    np.testing.assert_allclose(
+        expected.predict_proba(frame), model.predict_proba(frame), atol=1e-12
+    )
+    assert expected.answers_.route is not None, expected.answers_.why
+    some = holes(frame, rng)
+    obvious = enumerated(model, expected, some, of("predict_proba"))
+    found, error = expected.predict_proba(some, return_error=True)
+    if name == "one against the rest" and classes > 2:
+        each = enumerated(
+            model, expected, some, lambda m, f: 1 / (1 + np.exp(-of("decision_function")(m, f)))
+        )
+        obvious = each / each.sum(axis=1, keepdims=True)
+    if name == "logistic" and classes > 2:  # softmax: sampled
+        assert np.all(np.abs(found - obvious) <= 6 * error + 1e-12)
+        assert "sampled" in expected.explain_exactness()
+    else:
+        np.testing.assert_allclose(found, obvious, atol=1e-8)
+    assert set(expected.predict(some)) <= set(model.classes_)
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost", "interpret.glassbox"])
+@pytest.mark.parametrize("kind", ["numeric", "mixed"])
+def test_libraries_agree_with_enumeration(library, kind):
+    module = pytest.importorskip(library)
+    seed = len(library) + len(kind)
+    rng = np.random.default_rng(seed)
+    frame, y = table(seed=seed, kind=kind)
+    words = [] if kind == "numeric" else WORDS
+    if library != "catboost":
+        frame = frame.astype(dict.fromkeys(words, "category"))
+    model = {
+        "xgboost": lambda: module.XGBRegressor(
+            n_estimators=10, max_depth=3, n_jobs=1, enable_categorical=True
+        ),
+        "lightgbm": lambda: module.LGBMRegressor(
+            n_estimators=10, min_child_samples=5, verbose=-1, n_jobs=1
+        ),
+        "catboost": lambda: module.CatBoostRegressor(
+            iterations=10,
+            depth=3,
+            verbose=0,
+            cat_features=words,
+            one_hot_max_size=9,
+            thread_count=1,
+        ),
+        "interpret.glassbox": lambda: module.ExplainableBoostingRegressor(
+            outer_bags=2, max_rounds=50, interactions=1, n_jobs=1
+        ),
+    }[library]().fit(frame, y)
+    expected = ExpectedPredictor(model, density_for(seed)).fit(frame)
+    assert expected.answers_.route is not None, expected.answers_.why
+    np.testing.assert_array_equal(expected.predict(frame), model.predict(frame))
+    some = holes(frame, rng)
+    obvious = enumerated(model, expected, some, of("predict"))
+    tolerance = 1e-6 if library == "xgboost" else 1e-8  # it predicts with 32 bits
+    scale = np.abs(y).max()
+    np.testing.assert_allclose(expected.predict(some), obvious[:, 0], atol=tolerance * scale)
+
+
+# -- what is sampled ------------------------------------------------------------------
+
+
+def test_any_model_is_sampled_within_its_standard_error():
+    frame, y = table(kind="numeric")
+    rng = np.random.default_rng(1)
+    model = KNeighborsRegressor(3).fit(frame, y)
+    expected = ExpectedPredictor(model, ChowLiu(), rtol=0.02).fit(frame)
+    assert "sampled" in expected.explain_exactness()
+    some = holes(frame, rng)
+    obvious = enumerated(model, expected, some, of("predict"))[:, 0]
+    squares = enumerated(model, expected, some, lambda m, f: of("predict")(m, f) ** 2)[:, 0]
+    mean, std, error = expected.predict(some, return_std=True, return_error=True)
+    assert np.all(np.abs(mean - obvious) <= 5 * error)
+    assert np.all(error <= 0.0201 * np.maximum(np.abs(mean), y.std()))
+    np.testing.assert_allclose(std, np.sqrt(squares - obvious**2), rtol=0.1, atol=0.02)
+    np.testing.assert_array_equal(mean, expected.predict(some))  # the same draws
+    with pytest.raises(TypeError, match="KNeighborsRegressor is not known"):
+        expected.decision_function(some)
+
+
+def test_steps_that_mix_columns_are_sampled():
+    frame, y = table(kind="numeric")
+    model = make_pipeline(PCA(2), Ridge()).fit(frame, y)
+    expected = ExpectedPredictor(model, ChowLiu(), rtol=0.01).fit(frame)
+    assert "PCA" in expected.explain_exactness()
+    some = holes(frame, np.random.default_rng(2))
+    obvious = enumerated(model, expected, some, of("predict"))[:, 0]
+    mean, error = expected.predict(some, return_error=True)
+    assert np.all(np.abs(mean - obvious) <= 5 * error)
+
+
+def test_many_trees_have_an_exact_mean_and_sampled_probabilities():
+    frame, y = table(400, kind="mixed")
+    y = y > np.median(y)
+    rng = np.random.default_rng(3)
+    encoder = make_column_transformer((OneHotEncoder(), WORDS), remainder="passthrough")
+    boost = GradientBoostingClassifier(n_estimators=60, max_depth=3, random_state=0)
+    model = make_pipeline(encoder, boost).fit(frame, y)
+    expected = ExpectedPredictor(model, ChowLiu(), rtol=0.02).fit(frame)
+    some = holes(frame, rng)
+    margin = enumerated(model, expected, some, of("decision_function"))
+    np.testing.assert_allclose(expected.decision_function(some), margin[:, 0], rtol=1e-8, atol=1e-8)
+    proba, error = expected.predict_proba(some, return_error=True)
+    obvious = enumerated(model, expected, some, of("predict_proba"))
+    assert np.all(np.abs(proba - obvious) <= 5 * error + 1e-12)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+
+# -- what users do --------------------------------------------------------------------
+
+
+def test_tables_of_all_kinds_give_the_same():
+    pl = pytest.importorskip("polars")
+    frame, y = table(kind="numeric")
+    model = RandomForestRegressor(5, random_state=0).fit(frame.to_numpy(), y)
+    by_array = ExpectedPredictor(model, ChowLiu()).fit(frame.to_numpy())
+    some = holes(frame, np.random.default_rng(0)).astype(float)
+    answer = by_array.predict(some.to_numpy())
+    named = RandomForestRegressor(5, random_state=0).fit(frame, y)
+    by_frame = ExpectedPredictor(named, ChowLiu()).fit(frame)
+    np.testing.assert_allclose(by_frame.predict(some), answer, rtol=1e-12)
+    np.testing.assert_allclose(by_frame.predict(some[["c", "b", "a"]]), answer, rtol=1e-12)
+    np.testing.assert_allclose(by_frame.predict(pl.from_pandas(some)), answer, rtol=1e-12)
+    unknown = {name: [None if v != v else v for v in some[name]] for name in NUMBERS}
+    np.testing.assert_allclose(by_frame.predict(unknown), answer, rtol=1e-12)
+    with using(threads=1):
+        np.testing.assert_allclose(by_frame.predict(some), answer, rtol=1e-12)
+    parts = [by_frame.predict(some.iloc[[i]])[0] for i in range(len(some))]
+    np.testing.assert_allclose(parts, answer, rtol=1e-12)
+
+
+def test_columns_that_the_model_does_not_take_still_tell_something():
+    frame, y = table(400)
+    model = Ridge().fit(frame[["a", "c"]], y)
+    expected = ExpectedPredictor(model, ChowLiu()).fit(frame)
+    row = frame.iloc[[0, 0]].copy()
+    row["a"] = np.nan
+    row["b"] = [frame["b"].min(), frame["b"].max()]
+    low, high = expected.predict(row)
+    assert low != high
+    np.testing.assert_allclose(expected.predict(frame), model.predict(frame[["a", "c"]]))
+
+
+def test_the_demonstration():
+    rng = np.random.default_rng(0)
+    n = 5000
+    x = np.where(rng.random(n) < 0.7, rng.random(n), -10 * rng.random(n))
+    X, y = np.c_[x, rng.normal(size=n)], x**2
+    row = np.array([[np.nan, 0.3]])
+    for model in (
+        RandomForestRegressor(10, min_samples_leaf=5, random_state=0),
+        HistGradientBoostingRegressor(max_iter=50),
+        LinearRegression(),
+    ):
+        expected = ExpectedPredictor(model.fit(X, y)).fit(X)
+        assert expected.predict(row)[0] == pytest.approx(model.predict(X).mean(), rel=0.02)
+
+
+def test_all_is_unknown_or_impossible_or_unseen():
+    frame, y = table()
+    model = make_pipeline(prepared("mixed", np.random.default_rng(0), True), TREES["tree"])
+    model.fit(frame, y)
+    density = ChowLiu(pseudo_count=0).fit(frame)
+    expected = ExpectedPredictor(model, density).fit(frame)
+    nothing = pd.DataFrame({name: [None] for name in frame})
+    prior = enumerated(model, expected, nothing, of("predict"))
+    np.testing.assert_allclose(expected.predict(nothing), prior[:, 0], rtol=1e-9)
+    never = frame.iloc[[0]].copy().astype(object)
+    never["a"], never["size"], never["c"] = frame["a"].max(), "small", None
+    with pytest.warns(ImpossibleEvidenceWarning):
+        assert np.isnan(expected.predict(never)).all()
+    unseen = frame.iloc[[0]].astype(object)
+    unseen["colour"] = "mauve"
+    without = unseen.copy()
+    without["colour"] = None
+    np.testing.assert_allclose(
+        expected.predict(unseen.assign(b=None)), expected.predict(without.assign(b=None))
+    )
+    assert expected.predict(frame.iloc[:0]).shape == (0,)
+
+
+def test_intervals_cover_y():
+    X, y = make_regression(1500, 4, n_informative=4, noise=10.0, random_state=0)
+    model = GradientBoostingRegressor(random_state=0).fit(X[:500], y[:500])
+    expected = ExpectedPredictor(model, LatentTree(states=4, random_state=0), rtol=0.05)
+    expected.fit(X[:500])
+    with pytest.raises(NotFittedError, match="calibrate"):
+        expected.predict_interval(X[:1])
+    expected.calibrate(X[500:1000], y[500:1000])
+    rng = np.random.default_rng(0)
+    for unknown in (0, 2, 4):
+        rows = X[1000:].copy()
+        rows[np.argsort(rng.random(rows.shape), axis=1) < unknown] = np.nan
+        low, high = expected.predict_interval(rows, 0.9).T
+        assert 0.84 < np.mean((low <= y[1000:]) & (y[1000:] <= high)) < 0.96
+
+
+def test_moments():
+    frame, y = table(kind="numeric")
+    some = holes(frame, np.random.default_rng(0))
+    for model in (Ridge(), DecisionTreeRegressor(max_depth=3)):
+        expected = ExpectedPredictor(model.fit(frame, y), ChowLiu()).fit(frame)
+        found = expected.predict_moments(some, 3)
+        for k in range(4):
+            obvious = enumerated(model, expected, some, lambda m, f, k=k: of("predict")(m, f) ** k)
+            np.testing.assert_allclose(found[:, k], obvious[:, 0], rtol=1e-7, atol=1e-7)
+        central = expected.predict_moments(some, 2, central=True)
+        spread = expected.predict(some, return_std=True)[1]
+        np.testing.assert_allclose(central[:, 2], spread**2, rtol=1e-6, atol=1e-8)
+
+
+def test_counts_and_margins():
+    frame, y = table(kind="numeric")
+    some = holes(frame, np.random.default_rng(0))
+    model = PoissonRegressor().fit(frame, np.exp(y / 5).round())
+    expected = ExpectedPredictor(model, ChowLiu()).fit(frame)
+    obvious = enumerated(model, expected, some, of("predict"))[:, 0]
+    np.testing.assert_allclose(expected.predict(some), obvious, rtol=1e-9)
+    model = RidgeClassifier().fit(frame, y > 0)
+    expected = ExpectedPredictor(model, ChowLiu()).fit(frame)
+    margin = enumerated(model, expected, some, of("decision_function"))[:, 0]
+    np.testing.assert_allclose(expected.decision_function(some), margin, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(expected.predict(some), margin > 0)
+    with pytest.raises(AttributeError, match="no probabilities"):
+        expected.predict_proba(some)
+
+
+def test_models_stay_as_they_are():
+    frame, y = table(kind="numeric")
+    model = HuberRegressor().fit(frame, y)
+    expected = ExpectedPredictor(FrozenEstimator(model), ChowLiu()).fit(frame)
+    again = clone(expected)
+    assert again.model is expected.model
+    assert not hasattr(again, "answers_")
+    some = holes(frame, np.random.default_rng(0))
+    np.testing.assert_allclose(again.fit(frame).predict(some), expected.predict(some))
+    copied = pickle.loads(pickle.dumps(expected))
+    np.testing.assert_array_equal(copied.predict(some), expected.predict(some))
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [
+        (Ridge(), "not fitted"),
+        (Ridge, "not the class Ridge"),
+        (StandardScaler(), "no predict"),
+        (KMeans(2).fit([[0.0], [1.0]]), "neither classifies"),
+        ("ridge", "no predict"),
+    ],
+)
+def test_what_cannot_be_answered_for_is_refused_at_once(model, problem):
+    with pytest.raises((TypeError, DomainError), match=problem):
+        ExpectedPredictor(model)
+
+
+def test_errors_say_what_to_do():
+    frame, y = table(kind="numeric")
+    model = Ridge().fit(frame, y)
+    with pytest.raises(NotFittedError, match=r"call fit\(X\) first"):
+        ExpectedPredictor(model).predict(frame)
+    with pytest.raises(TypeError, match="density is a Density"):
+        ExpectedPredictor(model, "latent").fit(frame)
+    expected = ExpectedPredictor(model, ChowLiu()).fit(frame)
+    with pytest.raises(DomainError, match="column 'b'"):
+        expected.predict(frame[["a", "c"]])
+    with pytest.raises(DomainError, match="no row is complete"):
+        ExpectedPredictor(model, ChowLiu()).fit(frame.mask(np.eye(len(frame), 3) < 2))
