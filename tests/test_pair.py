@@ -11,7 +11,10 @@ from expecta import (
     Evidence,
     LatentTree,
     Pair,
+    RegressionCircuit,
     Vtree,
+    independent,
+    linear,
     random_probabilistic,
     random_regression,
     using,
@@ -202,3 +205,32 @@ def test_a_file_with_a_pair_beyond_reason(tmp_path, monkeypatch):
         Pair.read(tmp_path / "pair")
     with pytest.raises(DomainError, match="that large"):
         pair.write(tmp_path / "other")
+
+
+@given(data=st.data(), shift=st.floats(-5, 5))
+@settings(max_examples=60, deadline=None)
+def test_an_offset_moves_g(data, shift):
+    p, g = data.draw(circuit_pairs(most=4))
+    moved = RegressionCircuit(g.structure, g.weight, g.bias + shift, link=g.link)
+    evidence = data.draw(evidences(p, 4))
+    offset = np.full((len(evidence), g.n_outputs), shift)
+    for link, method in (
+        ("logistic", "spectral"),
+        ("tanh", "spectral"),
+        ("exp", "spectral"),
+        ("logistic", "taylor"),
+    ):
+        found = Pair(p, g).expected(
+            evidence, link, method=method, offset=offset, order=3, on_impossible="nan"
+        )
+        want = Pair(p, moved).expected(evidence, link, method=method, order=3, on_impossible="nan")
+        np.testing.assert_allclose(found.value, want.value, rtol=1e-8, atol=4e-9)
+
+
+def test_offsets_have_the_shape_of_rows():
+    vtree = Vtree.balanced(2)
+    pair = Pair(independent(vtree, [[0.5, 0.5]] * 2), linear(vtree, [[0, 1], [0, 2]]))
+    alike = pair.expected([[-1, 0], [-1, 1]], offset=[1.0, -1.0]).value  # 1 or 2, either way
+    assert alike == pytest.approx([(1 / (1 + np.exp(-1)) + 1 / (1 + np.exp(-2))) / 2] * 2)
+    with pytest.raises(ValueError, match="offset has a finite number"):
+        pair.expected([[-1, 0]], offset=[1.0, 2.0])

@@ -15,7 +15,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 def test_code_in_the_readme(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # what it saves
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     names: dict = {}
     checked = 0
     for block in blocks:
@@ -41,3 +41,20 @@ def test_calls_in_the_table_exist():
 
     for owner, name in re.findall(r"`(pair|p)\.(\w+)\(?", README):
         assert hasattr({"pair": expecta.Pair, "p": expecta.ProbabilisticCircuit}[owner], name)
+
+
+def test_code_of_models(capsys):
+    (block,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "models.md").read_text(), re.DOTALL
+    )
+    names: dict = {}
+    exec(block, names)
+    for line in block.splitlines():
+        claim = re.match(r"(\w+\.predict\(.*?\))\s+# ([\d.]+):", line)
+        if claim:
+            found = eval(claim[1], names)
+            assert found[0] == pytest.approx(float(claim[2]), rel=0.02, abs=0.02)
+    assert names["expected"].predict(names["unknown"])[0] == pytest.approx(
+        np.mean(names["x"] ** 2), rel=0.02
+    )
+    assert "Mean of the margin: exact" in capsys.readouterr().out

@@ -461,3 +461,27 @@ def test_errors_say_what_to_do():
         expected.predict(frame[["a", "c"]])
     with pytest.raises(DomainError, match="no row is complete"):
         ExpectedPredictor(model, ChowLiu()).fit(frame.mask(np.eye(len(frame), 3) < 2))
+
+
+def test_shapley_values_are_those_of_conditional_expectations():
+    shap = pytest.importorskip("shap")
+    frame, y = table(kind="mixed")
+    X = np.column_stack([frame[NUMBERS], pd.factorize(frame["colour"])[0]])
+    model = GradientBoostingRegressor(n_estimators=10, random_state=0).fit(X, y)
+    expected = ExpectedPredictor(model, ChowLiu()).fit(X)
+
+    def worth(row, known):
+        hidden = np.full((1, 4), np.nan)
+        hidden[0, list(known)] = row[list(known)]
+        return expected.predict(hidden)[0]
+
+    obvious = np.zeros((2, 4))
+    for r, order in itertools.product(range(2), itertools.permutations(range(4))):
+        for k, column in enumerate(order):
+            gain = worth(X[r], order[: k + 1]) - worth(X[r], order[:k])
+            obvious[r, column] += gain / 24
+    nothing = np.full((1, 4), np.nan)
+    kernel = shap.KernelExplainer(expected.predict, nothing)
+    np.testing.assert_allclose(kernel.shap_values(X[:2], silent=True), obvious, atol=1e-8)
+    exact = shap.explainers.Exact(expected.predict, shap.maskers.Independent(nothing))
+    np.testing.assert_allclose(exact(X[:2]).values, obvious, atol=1e-8)

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from expecta.arrays import Floats, Ints
 from expecta.boxes.layout import mixing, parts
@@ -13,12 +14,13 @@ from expecta.boxes.recursion import expect, unconditional
 from expecta.boxes.sums import BoxSum
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.pair.plan import walk
-from expecta.settings import current
+from expecta.settings import Progress, current
 from expecta.threads import each
 
 __all__ = ["Expectation"]
 
 ROWS = 64  # per call of the kernel
+ROUND = 16  # calls of each thread, after which progress is shown
 
 
 class Expectation:
@@ -43,21 +45,27 @@ class Expectation:
     def __call__(self, codes: Ints) -> Floats:
         """Compute the expectation for rows of codes, -1 where unknown.  # (rows, outputs).
 
-        Cost per row: for every vtree node the parts that the known values allow and that
-        differ in what is unknown, times the edges of p there.
+        Equal rows are computed once. Cost per row: for every vtree node the parts that the
+        known values allow and that differ in what is unknown, times the edges of p there.
         """
         if len(self._p.variable) == 1:
             return self._alone(codes[:, 0])
-        codes = np.ascontiguousarray(codes, np.int32)
-        out = np.empty((len(codes), self._value.shape[1]))
-        prior = self._prior
+        rows, which = np.unique(codes, axis=0, return_inverse=True)
+        rows = np.ascontiguousarray(rows, np.int32)
+        out = np.empty((len(rows), self._value.shape[1]))
+        prior, threads = self._prior, current().n_threads()
 
         def some(begin: int) -> None:
-            end = min(begin + ROWS, len(codes))
-            expect(self._p, self._parts, self._value, prior, self._at, codes, begin, end, out)
+            end = min(begin + ROWS, len(rows))
+            expect(self._p, self._parts, self._value, prior, self._at, rows, begin, end, out)
 
-        each(some, [(begin,) for begin in range(0, len(codes), ROWS)], current().n_threads())
-        return out
+        begins = range(0, len(rows), ROWS)
+        with Progress("rows", len(rows)) as progress, threadpool_limits(1):
+            for at in range(0, len(begins), threads * ROUND):
+                now = begins[at : at + threads * ROUND]
+                each(some, [(begin,) for begin in now], threads)
+                progress.advance(min(len(rows), now[-1] + ROWS) - now[0])
+        return out[which.ravel()]
 
     def _alone(self, codes: Ints) -> Floats:
         """Compute the same where there is a single variable, so that nothing is joined."""

@@ -12,6 +12,7 @@ from expecta.arrays import Bools, Floats, Ints
 __all__ = ["BoxSum"]
 
 CHUNK = 1 << 16  # boxes that are cut with others at a time
+PAIRS = 100  # pairs of boxes to look at for each that may come out
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,31 +84,43 @@ class BoxSum:
         With ``add`` values are added, not multiplied: the sum of two functions whose boxes
         cover everything, as one with the same property.
         """
-        lists = [_Sets(len(one[0]), one) for one in self.sets]
-        table = [
-            lists[v].meets(self.sets[v], other.sets[v]) for v in range(len(lists))
-        ]  # (sets of ours, sets of theirs) -> number, -1 if they do not meet
-        boxes, values = [self.box[:0]], [self.value[:0]]
+        if self.n_boxes * other.n_boxes > PAIRS * most:
+            return None
+        shared = np.flatnonzero(self.box.any(axis=0) & other.box.any(axis=0)).tolist()
+        meet = {v: _meet(self.sets[v], other.sets[v]) for v in shared}
+        pairs = []
         count, step = 0, max(CHUNK // max(other.n_boxes, 1), 1)
         for at in range(0, self.n_boxes, step):
             ours = self.box[at : at + step]
             i, j = np.divmod(np.arange(len(ours) * other.n_boxes), max(other.n_boxes, 1))
-            for v in np.flatnonzero(self.box.any(axis=0) & other.box.any(axis=0)):
-                meet = table[v][ours[i, v], other.box[j, v]] >= 0
-                i, j = i[meet], j[meet]
-            box = np.stack(
-                [table[v][ours[i, v], other.box[j, v]] for v in range(len(lists))], axis=1
-            )
-            a, b = self.value[at + i], other.value[j]
-            boxes.append(box.astype(np.int32))
-            values.append(a + b if add else a * b)
-            count += len(box)
+            for v in shared:
+                common = meet[v][ours[i, v], other.box[j, v]]
+                i, j = i[common], j[common]
+            pairs.append((at + i, j))
+            count += len(i)
             if count > most:
                 return None
-        made = BoxSum(
-            tuple(one.table() for one in lists), np.concatenate(boxes), np.concatenate(values)
-        )
+        i = np.concatenate([np.zeros(0, np.int64), *(one for one, _ in pairs)])
+        j = np.concatenate([np.zeros(0, np.int64), *(one for _, one in pairs)])
+        sets, box = [], np.empty((len(i), len(self.sets)), np.int32)
+        for v, (mine, theirs) in enumerate(zip(self.sets, other.sets, strict=True)):
+            known = _Sets(mine.shape[1])
+            keys, which = np.unique(
+                self.box[i, v].astype(np.int64) * len(theirs) + other.box[j, v], return_inverse=True
+            )
+            a, b = np.divmod(keys, len(theirs))
+            numbers = np.array([known.number(one) for one in mine[a] & theirs[b]], np.int32)
+            box[:, v] = numbers[which.ravel()]
+            sets.append(known.table())
+        x, y = self.value[i], other.value[j]
+        made = BoxSum(tuple(sets), box, x + y if add else x * y)
         return made if add else made.merged()
+
+
+def _meet(ours: Bools, theirs: Bools) -> Bools:
+    """Whether each two sets have a value in common."""
+    found: Bools = ours.astype(np.float32) @ theirs.astype(np.float32).T > 0
+    return found
 
 
 class _Sets:
@@ -125,15 +138,6 @@ class _Sets:
             self._numbers[key] = len(self._rows)
             self._rows.append(allowed)
         return self._numbers[key]
-
-    def meets(self, ours: Bools, theirs: Bools) -> Ints:
-        """Give numbers to what each two sets have in common; -1 if that is nothing."""
-        out = np.full((len(ours), len(theirs)), -1, np.int32)
-        for i, one in enumerate(ours):
-            both = one & theirs
-            for j in np.flatnonzero(both.any(axis=1)).tolist():
-                out[i, j] = self.number(both[j])
-        return out
 
     def table(self) -> Bools:
         """Return all sets.  # (sets, values)."""

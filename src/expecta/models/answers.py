@@ -51,7 +51,7 @@ class Answers:
         tol: float,
         tried: int,
     ) -> None:
-        self._model, self._template, self._tol = model, template, tol
+        self._model, self._template, self.tol = model, template, tol
         self.density, self.why = density, ""
         self.form: Form | None = None
         self.route: Additive | Boxes | None = None
@@ -194,7 +194,7 @@ class Answers:
             return found * np.exp(offset), 0.0
         if form.link not in ("logistic", "one-vs-rest"):
             return None
-        both = route.pair.expected(codes, "logistic", tol=self._tol, offset=offset)
+        both = route.pair.expected(codes, "logistic", tol=self.tol, offset=offset)
         value, error = both.value.reshape(shape), both.error.reshape(shape)
         if form.link == "logistic":
             if form.classes is None:
@@ -255,64 +255,6 @@ class Answers:
                 "the spread"
             )
         return about if central else _about(about, -mean)
-
-    def explained(self) -> str:
-        """Say what is exact, line by line."""
-        name, form, route = type(self._model).__name__, self.form, self.route
-        whole = "Complete rows: the model's own answer."
-        if form is None or route is None:
-            return "\n".join(
-                [
-                    f"{name}: sampled. {self.why[0].upper()}{self.why[1:]}.",
-                    "Predictions average the model over draws from the density, given what is "
-                    "known; return_error=True gives their standard error.",
-                    "Spread (return_std): from the same draws.",
-                    whole,
-                ]
-            )
-        if isinstance(route, Additive):
-            what = f"{name}: adds up a function of each column, so it is a circuit."
-            exact = "Moments of the margin: exact, all of them."
-        else:
-            what = (
-                f"{name}: a sum of {route.sum.n_boxes} boxes. The mean of a sum is the sum of "
-                f"the means."
-            )
-            exact = "Mean of the margin: exact."
-        response = {
-            "identity": "Predictions are the margin: exact.",
-            "none": "There are no probabilities, only margins: classes are those of the largest "
-            "expected margin.",
-        }.get(form.link)
-        small = isinstance(route, Boxes) and route.is_small
-        if response is None and small:
-            response = f"E[{form.link}(margin)]: exact, the trees are few."
-        elif response is None and isinstance(route, Additive) and form.link == "exp":
-            response = "E[exp(margin)]: exact."
-        elif response is None and isinstance(route, Additive) and form.link != "softmax":
-            response = (
-                f"Probabilities, E[{form.link}(margin)]: spectral, within tol = {self._tol:g}."
-            )
-        elif response is None:
-            response = (
-                f"E[{form.link}(margin)]: sampled, with a standard error; decision_function has "
-                f"the exact mean of the margin."
-            )
-        if form.link == "identity":
-            known = isinstance(route, Additive) or route.knows_variance
-        else:
-            known = small
-        spread = (
-            "Spread of the output (return_std): exact."
-            if known
-            else "Spread of the output (return_std): sampled."
-        )
-        bins = (
-            ["Unknown numbers: each bin of the density counts as the mean over its training rows."]
-            if isinstance(route, Additive) and not isinstance(form.margin, Trees)
-            else ["Unknown numbers: no threshold of the model cuts a bin of the density."]
-        )
-        return "\n".join([what, exact, response, spread, *bins, *form.notes, whole])
 
 
 def _about(moments: Floats, point: Floats) -> Floats:

@@ -8,6 +8,7 @@ import numpy as np
 
 from expecta.arrays import Bools, Floats
 from expecta.boxes import BoxSum
+from expecta.boxes.sums import PAIRS
 from expecta.models.cells import Cells
 from expecta.models.forms import Trees
 
@@ -76,17 +77,25 @@ def partition(trees: Trees, cells: Cells, most: int) -> BoxSum | None:
     """Cut the space so finely that the sum of trees is constant in each box.
 
     Returns the boxes, of which no two overlap, with the margins as values; None if there are
-    more than ``most``. Cost: for each tree its leaves times the boxes of those before.
+    more than ``most``, or if so many pairs of boxes have to be looked at that it takes long.
+    Cost: for each tree its leaves times the boxes of those before.
     """
+    looks = 0
     answers = cells.answers(trees.questions)
     cards = cells.density.encoder_.cardinalities_
-    found: BoxSum | None = BoxSum.of([{}], trees.bias[None].astype(np.float64), cards)
+    found = BoxSum.of([{}], trees.bias[None].astype(np.float64), cards)
     for root in trees.start[:-1].tolist():
         leaves = _leaves(trees, root, answers)
         tree = BoxSum.of(
             [box for box, _ in leaves], np.array([value for _, value in leaves]), cards
         )
-        found = None if found is None else found.times(tree, most, add=True)
+        looks += found.n_boxes * tree.n_boxes
+        if looks > PAIRS * most:
+            return None
+        more = found.times(tree, most, add=True)
+        if more is None:
+            return None
+        found = more
     return found
 
 

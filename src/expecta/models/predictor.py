@@ -20,6 +20,7 @@ from expecta.encoding.tables import Table, read_table
 from expecta.errors import DomainError, ImpossibleEvidenceWarning
 from expecta.estimators.conformal import Calibration, hidden, least_noise
 from expecta.models.answers import Answer, Answers
+from expecta.models.explain import explained
 from expecta.models.rows import Template
 
 __all__ = ["ExpectedPredictor"]
@@ -273,7 +274,7 @@ class ExpectedPredictor(BaseEstimator):  # type: ignore[misc]
 
     def explain_exactness(self) -> str:
         """Say in words what is exact for this model, what is not, and why."""
-        return self.answers.explained()
+        return explained(self.answers, type(self.model).__name__)
 
     # ---------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from expecta.arrays import Floats, Ints
 from expecta.densities.density import Density
 from expecta.encoding.tables import Table
 from expecta.models.rows import Template
+from expecta.settings import Progress
 
 __all__ = ["Sampled", "Sampler"]
 
@@ -65,28 +66,34 @@ class Sampler:
         count, total, square = np.zeros(n, np.int64), np.zeros((n, k)), np.zeros((n, k))
         shift = np.zeros((n, k))  # the first draw: so that squares do not cancel
         todo, wanted = np.arange(n), np.full(n, min(FIRST, most))
-        while len(todo):
-            for some in _batches(todo, wanted[todo]):
-                draws = wanted[some]
-                which = np.repeat(some, draws)
-                drawn = self._density.circuit.sample(int(draws.max()), given=codes[some], seed=rng)
-                keep = np.arange(drawn.shape[1])[None] < draws[:, None]
-                filled = self._template.filled(table, rows[which], drawn[keep], self._density, rng)
-                values = self._function(filled)
-                first = np.cumsum(draws) - draws
-                fresh = count[some] == 0
-                shift[some[fresh]] = values[first[fresh]]
-                values = values - shift[which]
-                np.add.at(total, which, values)
-                np.add.at(square, which, values**2)
-                count[some] += draws
-            mean, variance = _statistics(total, square, count)
-            allowed = rtol * np.maximum(np.abs(mean + shift), self._scale)
-            allowed = np.maximum(allowed, 1e-300)
-            need = np.max(np.maximum(variance / allowed**2, self._scale / allowed), axis=1)
-            need = np.minimum(np.ceil(need), most).astype(np.int64)
-            todo = np.flatnonzero(need > count)
-            wanted = np.minimum(need - count, np.maximum(count, FIRST) * 8)
+        with Progress("draws", None) as progress:
+            while len(todo):
+                for some in _batches(todo, wanted[todo]):
+                    progress.advance(int(wanted[some].sum()))
+                    draws = wanted[some]
+                    which = np.repeat(some, draws)
+                    drawn = self._density.circuit.sample(
+                        int(draws.max()), given=codes[some], seed=rng
+                    )
+                    keep = np.arange(drawn.shape[1])[None] < draws[:, None]
+                    filled = self._template.filled(
+                        table, rows[which], drawn[keep], self._density, rng
+                    )
+                    values = self._function(filled)
+                    first = np.cumsum(draws) - draws
+                    fresh = count[some] == 0
+                    shift[some[fresh]] = values[first[fresh]]
+                    values = values - shift[which]
+                    np.add.at(total, which, values)
+                    np.add.at(square, which, values**2)
+                    count[some] += draws
+                mean, variance = _statistics(total, square, count)
+                allowed = rtol * np.maximum(np.abs(mean + shift), self._scale)
+                allowed = np.maximum(allowed, 1e-300)
+                need = np.max(np.maximum(variance / allowed**2, self._scale / allowed), axis=1)
+                need = np.minimum(np.ceil(need), most).astype(np.int64)
+                todo = np.flatnonzero(need > count)
+                wanted = np.minimum(need - count, np.maximum(count, FIRST) * 8)
         # what was never drawn has less than about one part in as many draws
         error = np.hypot(np.sqrt(variance / count[:, None]), self._scale / count[:, None])
         return Sampled(mean + shift, error, variance, count)
