@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from expecta import ProbabilisticCircuit, Vtree, independent, leaf, using
+from expecta import (
+    ProbabilisticCircuit,
+    Vtree,
+    independent,
+    leaf,
+    random_probabilistic,
+    using,
+)
 from expecta.boxes import BoxSum, Expectation
 from strategies import circuit_pairs
 from truth import complete_rows, probability
@@ -106,3 +113,23 @@ def test_ten_thousand_variables(chance):
     codes[0, [0, 5, n - 1]] = -1
     found = Expectation(p, boxes)(codes)
     np.testing.assert_allclose(found[:, 0], [chance**2 + 10 * (1 - chance), 1.0], rtol=1e-10)
+
+
+def test_many_parts():
+    """So many pairs of halves that they are told apart by hashing."""
+    rng = np.random.default_rng(0)
+    vtree = Vtree.right_linear(4)
+    p = random_probabilistic(vtree, [12] * 4, seed=0)
+    boxes = BoxSum.of(
+        [{v: rng.random(12) < 0.6 for v in range(4)} for _ in range(400)],
+        rng.normal(size=(400, 1)),
+        p.cardinalities,
+    )
+    every = complete_rows(p.cardinalities)
+    chance, value = np.exp(p.log_prob(every)), boxes(every)
+    codes = np.array([[-1, -1, -1, 3], [-1, -1, 5, -1], [2, -1, -1, 7], [-1, 4, -1, -1]], np.int32)
+    found = Expectation(p, boxes)(codes)
+    for row, answer in zip(codes, found, strict=True):
+        fits = np.all((every == row) | (row < 0), axis=1)
+        obvious = chance[fits] @ value[fits] / chance[fits].sum()
+        np.testing.assert_allclose(answer, obvious, rtol=1e-10)

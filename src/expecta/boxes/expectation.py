@@ -45,13 +45,18 @@ class Expectation:
     def __call__(self, codes: Ints) -> Floats:
         """Compute the expectation for rows of codes, -1 where unknown.  # (rows, outputs).
 
-        Equal rows are computed once. Cost per row: for every vtree node the parts that the
-        known values allow and that differ in what is unknown, times the edges of p there.
+        Equal rows are computed once, and so are vtree nodes below which neighbours among the
+        sorted rows agree. Cost per row: for every other vtree node the parts that the known
+        values allow and that differ in what is unknown, times the edges of p there.
         """
         if len(self._p.variable) == 1:
             return self._alone(codes[:, 0])
-        rows, which = np.unique(codes, axis=0, return_inverse=True)
-        rows = np.ascontiguousarray(rows, np.int32)
+        # in the order of the walk, so that neighbours agree on whole parts of the vtree
+        walked = self._p.variable[self._p.order]
+        walked = walked[walked >= 0]
+        found, which = np.unique(codes[:, walked], axis=0, return_inverse=True)
+        rows = np.empty((len(found), len(walked)), np.int32)
+        rows[:, walked] = found
         out = np.empty((len(rows), self._value.shape[1]))
         prior, threads = self._prior, current().n_threads()
 

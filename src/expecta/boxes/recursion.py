@@ -118,6 +118,7 @@ def expect(
     rep = np.empty(parts.start[-1], np.int32)
     count = np.empty(n_layers, np.int64)
     known = np.empty(n_layers, np.uint8)  # whether a value below is known
+    new = np.empty(n_layers, np.uint8)  # whether values below differ from those of the last row
     table = np.zeros(DENSE, np.int64)
     hash_key = np.zeros(1, np.int64)
     hash_id = np.zeros(1, np.int64)
@@ -132,6 +133,12 @@ def expect(
     root = p.order[n_layers - 1]
     for r in range(begin, end):
         for v in p.order[: n_layers - 1]:
+            if p.variable[v] >= 0:
+                new[v] = r == begin or codes[r, p.variable[v]] != codes[r - 1, p.variable[v]]
+            else:
+                new[v] = new[p.tree_left[v]] | new[p.tree_right[v]]
+            if not new[v]:  # as it was for the row before
+                continue
             n_parts = parts.start[v + 1] - parts.start[v]
             width = p.n_nodes[v]
             reps = rep[parts.start[v] : parts.start[v + 1]]
@@ -190,11 +197,11 @@ def expect(
                         reps[u] = -1
                         continue
                     key = i * n_right + j
-                    new = found
+                    own = found
                     if dense:
                         seen = table[key]
                         if seen >> 32 == stamp:
-                            new = seen & 0xFFFFFFFF
+                            own = seen & 0xFFFFFFFF
                         else:
                             table[key] = (stamp << 32) | found
                     else:
@@ -203,12 +210,12 @@ def expect(
                         while hash_key[slot] != tag and hash_key[slot] >> 40 == stamp:
                             slot = (slot + 1) & mask
                         if hash_key[slot] == tag:
-                            new = hash_id[slot]
+                            own = hash_id[slot]
                         else:
                             hash_key[slot] = tag
                             hash_id[slot] = found
-                    reps[u] = new
-                    if new == found:
+                    reps[u] = own
+                    if own == found:
                         pair_left[found] = at[one] + i * p.n_nodes[one]
                         pair_right[found] = at[two] + j * p.n_nodes[two]
                         found += 1
