@@ -25,6 +25,7 @@ from expecta import CircuitClassifier, LatentTree, using
 DATA = Path(os.environ.get("EXPECTA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 RESULTS = Path(__file__).parent / "results"
 PENALTY = 3.0  # chosen on the validation images of mnist
+SPLITS = {"mnist": 900, "fmnist": 350}
 SIDE = 28
 
 
@@ -67,6 +68,7 @@ def check(model: CircuitClassifier, rows: np.ndarray) -> None:
 
 
 def run(name: str, splits: int, states: int, images: int, spectral: int) -> None:
+    splits = splits or SPLITS[name]
     split = np.load(DATA / "splits" / f"{name}.npz")
     X = np.concatenate([split["x_train"], split["x_valid"]])
     y = np.concatenate([split["y_train"], split["y_valid"]])
@@ -123,7 +125,7 @@ def run(name: str, splits: int, states: int, images: int, spectral: int) -> None
 
 
 if __name__ == "__main__":
-    options = {"splits": 1200, "states": 8, "images": 10000, "spectral": 50}
+    options = {"splits": 0, "states": 8, "images": 10000, "spectral": 50}
     sets = []
     for word in sys.argv[1:]:
         key, _, value = word.partition("=")
