@@ -150,7 +150,7 @@ def test_distribution(case, noise, enumerate_rows):
     truth, pair = Truth(p, g), Pair(p, g)
     posterior = truth.posterior(evidence)
     limit = module.ATOMS
-    module.ATOMS = limit if enumerate_rows else 0
+    module.ATOMS = 4**6 if enumerate_rows else 0  # as many as any case has
     try:
         found = pair.distribution(evidence, noise=noise)
     finally:
@@ -192,7 +192,7 @@ def test_quantiles(case, noise, enumerate_rows):
     truth, pair = Truth(p, g), Pair(p, g)
     posterior = truth.posterior(evidence)
     limit = module.ATOMS
-    module.ATOMS = limit if enumerate_rows else 0
+    module.ATOMS = 4**6 if enumerate_rows else 0  # as many as any case has
     try:
         found = pair.distribution(evidence, noise=noise)
     finally:

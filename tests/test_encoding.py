@@ -15,7 +15,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -743,6 +743,8 @@ def test_any_table(records, params):
     st.lists(st.floats(-1e6, 1e6) | st.integers(-50, 50), max_size=5),
     st.integers(1, 10),
 )
+@example(numbers=[0.0, 1.0, 1.0, 2.0, 1.1125369292536007e-308, -1.0], cuts=[2.0], bins=4)
+@example(numbers=[0.0, 1.0, 1.0, 2.0, 1.1125369292536007e-308, -1.0], cuts=[1e12], bins=4)
 def test_shares_of_a_partition_add_up(numbers, cuts, bins):
     column = Encoder(max_bins=bins).fit({"x": [float(x) for x in numbers]}).columns_[0]
     ends = [None, *sorted(set(cuts)), None]

@@ -111,9 +111,11 @@ class NumberColumn(Column):
             whole = highs - lows + 1
         else:
             scale = np.maximum(np.maximum(np.abs(lows), np.abs(highs)), 1e-300)
-            part = np.minimum(end, highs) / scale - np.maximum(start, lows) / scale
+            with np.errstate(over="ignore"):  # where an end is far from a tiny bin
+                part = np.minimum(end, highs) / scale - np.maximum(start, lows) / scale
             whole = highs / scale - lows / scale
-        share = np.clip(part / np.where(whole > 0, whole, 1.0), 0.0, 1.0)
+        with np.errstate(over="ignore"):
+            share = np.clip(part / np.where(whole > 0, whole, 1.0), 0.0, 1.0)
         return np.where(self.lows == self.highs, single, share)
 
     def _number(self, value: Any) -> float:  # noqa: ANN401
