@@ -15,7 +15,7 @@ demo: setup
 	$(BIN)/python examples/demo.py
 
 test: setup lint
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow"
 
 bench: setup
 	$(BIN)/python benchmarks/engine.py

@@ -208,7 +208,7 @@ def test_a_file_with_a_pair_beyond_reason(tmp_path, monkeypatch):
 
 
 @given(data=st.data(), shift=st.floats(-5, 5))
-@settings(max_examples=60, deadline=None)
+@some
 def test_an_offset_moves_g(data, shift):
     p, g = data.draw(circuit_pairs(most=4))
     moved = RegressionCircuit(g.structure, g.weight, g.bias + shift, link=g.link)

@@ -237,6 +237,7 @@ def test_libraries_agree_with_enumeration(library, kind):
             verbose=0,
             cat_features=words,
             one_hot_max_size=9,
+            allow_writing_files=False,
             thread_count=1,
         ),
         "interpret.glassbox": lambda: module.ExplainableBoostingRegressor(
