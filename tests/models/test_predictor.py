@@ -254,6 +254,20 @@ def test_libraries_agree_with_enumeration(library, kind):
     np.testing.assert_allclose(expected.predict(some), obvious[:, 0], atol=tolerance * scale)
 
 
+def test_numbers_that_are_categories():
+    frame, y = table(300, kind="numeric")
+    frame["c"] = frame["c"].clip(-3, 3) + 3
+    y = y + 5 * np.isin(frame["c"], [1, 4])
+    model = HistGradientBoostingRegressor(
+        max_iter=10, min_samples_leaf=5, categorical_features=["c"]
+    ).fit(frame, y)
+    expected = ExpectedPredictor(model, ChowLiu()).fit(frame)
+    assert expected.answers_.route is not None, expected.answers_.why
+    some = holes(frame, np.random.default_rng(0))
+    obvious = enumerated(model, expected, some, of("predict"))[:, 0]
+    np.testing.assert_allclose(expected.predict(some), obvious, rtol=1e-8, atol=1e-8)
+
+
 # -- what is sampled ------------------------------------------------------------------
 
 

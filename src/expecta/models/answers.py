@@ -164,7 +164,7 @@ class Answers:
         if not len(left):
             return Answer(mean, error, variance)
         found = self._exact(table, left, holes)
-        width = self._exact_variance(table, left, holes) if spread else None
+        width = self._exact_variance(holes) if spread else None
         if found is not None:
             mean[left], error[left] = found
         if width is not None:
@@ -203,7 +203,7 @@ class Answers:
         total = value.sum(axis=1, keepdims=True)
         return value / total, (error + error.sum(axis=1, keepdims=True)) / total
 
-    def _exact_variance(self, table: Table, rows: Ints, codes: Ints) -> Floats | None:
+    def _exact_variance(self, codes: Ints) -> Floats | None:
         route, form = self.route, self.form
         if route is None or form is None:
             return None

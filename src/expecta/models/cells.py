@@ -109,8 +109,7 @@ def _cuts(features: Features, place: int, column: Column, questions: Sequence[Qu
             raise Unreadable(f"column {column.name!r} holds times; sampling is used instead")
         for question in asked:
             if question.among is not None:
-                _plain(features, column)
-                values = np.array(sorted(question.among))
+                values = _numbers(features, column, question)
                 found += [values, np.nextafter(values, -np.inf)]
         steps = [q for q in asked if q.among is None]
         if steps:
@@ -128,12 +127,16 @@ def _cuts(features: Features, place: int, column: Column, questions: Sequence[Qu
     return np.unique(np.concatenate(found))
 
 
-def _plain(features: Features, column: Column) -> None:
+def _numbers(features: Features, column: Column, question: Question) -> Floats:
+    """Return the raw numbers that a question takes for categories."""
     if features.steps:
         raise Unreadable(
             f"a tree takes numbers of column {column.name!r} for categories after a "
             f"transformer; sampling is used instead"
         )
+    listed = features.listed.get(question.feature)  # then it speaks of places in this list
+    found = question.among if listed is None else listed
+    return np.array(sorted(float(value) for value in found or ()))
 
 
 def _end(features: Features, place: int, candidates: Sequence[float]) -> float | None:

@@ -53,14 +53,13 @@ class Additive:
 
     def mean(self, codes: Ints) -> Floats:
         """E of the margin.  # (rows, outputs)."""
-        return self.central(codes, 1)[0]
+        return self.pair.expectation(codes).reshape(len(codes), -1)
 
     def central(self, codes: Ints, order: int) -> tuple[Floats, Floats]:
         """Mean of the margin, and its moments about it.  # (rows, outputs, order + 1)."""
         k = self.pair.g.n_outputs
-        mean = self.pair.expectation(codes).reshape(-1, k)
         about = self.pair.moments(codes, order, central=True).reshape(len(codes), k, order + 1)
-        return mean, about
+        return self.mean(codes), about
 
 
 def write_linear(form: Linear, cells: Cells, X: Table, template: Template) -> Additive:
