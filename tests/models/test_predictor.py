@@ -406,6 +406,21 @@ def test_intervals_cover_y():
         assert 0.84 < np.mean((low <= y[1000:]) & (y[1000:] <= high)) < 0.96
 
 
+def test_calibration_passes_over_impossible_rows():
+    frame, y = table(kind="mixed")
+    model = make_pipeline(prepared("mixed", np.random.default_rng(0), True), TREES["tree"])
+    model.fit(frame, y)
+    expected = ExpectedPredictor(model, ChowLiu(pseudo_count=0).fit(frame)).fit(frame)
+    rows = frame.astype(object)
+    rows["colour"] = None  # no row is complete
+    rows.loc[0, ["a", "size"]] = [frame["a"].max(), "small"]  # and one is impossible
+    with pytest.warns(ImpossibleEvidenceWarning):
+        expected.calibrate(rows, y)
+    assert np.isfinite(expected.noise_)
+    with pytest.warns(ImpossibleEvidenceWarning), pytest.raises(DomainError, match="possible"):
+        expected.calibrate(rows.iloc[:1], y[:1])
+
+
 def test_moments():
     frame, y = table(kind="numeric")
     some = holes(frame, np.random.default_rng(0))

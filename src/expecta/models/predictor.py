@@ -238,6 +238,9 @@ class ExpectedPredictor(BaseEstimator):  # type: ignore[misc]
         residual = target - whole.mean[:, 0]
         complete = np.all(codes >= 0, axis=1)
         used = residual[complete] if np.count_nonzero(complete) > 1 else residual
+        used = used[np.isfinite(used)]  # a row that is impossible tells nothing
+        if not len(used):
+            raise DomainError("no row of X is possible under the density; pass rows like X of fit")
         self.noise_ = max(float(np.sqrt(np.mean(used**2))), least_noise(target))
         gap = np.append(residual, target[picked] - parts.mean[:, 0])
         spread = np.sqrt(np.append(whole.variance, parts.variance) + self.noise_**2)
