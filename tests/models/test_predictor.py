@@ -515,3 +515,22 @@ def test_shapley_values_are_those_of_conditional_expectations():
     np.testing.assert_allclose(kernel.shap_values(X[:2], silent=True), obvious, atol=1e-8)
     exact = shap.explainers.Exact(expected.predict, shap.maskers.Independent(nothing))
     np.testing.assert_allclose(exact(X[:2]).values, obvious, atol=1e-8)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_known_margin_explains_part_of_the_draws(classes):
+    X, y = table(kind="numeric")
+    model = GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0)
+    model.fit(X, np.digitize(y, np.quantile(y, np.arange(1, classes) / classes)))
+    expected = ExpectedPredictor(model, ChowLiu()).fit(X)
+    answers = expected.answers_
+    rows, codes = expected._rows(holes(X, np.random.default_rng(0)).astype(float))
+    exact = expected.predict_proba(rows)
+    assert answers.route.is_small  # so that this is no sample
+    draws = []
+    for control in (answers._control(rows, np.arange(12), codes), None):
+        rng = np.random.default_rng(0)
+        found = answers._sampler(rows, np.arange(12), codes, 0.01, 100_000, rng, control)
+        assert np.all(np.abs(found.mean - exact) < 5 * found.error + 1e-12)
+        draws.append(found.draws.mean())
+    assert draws[0] < 0.5 * draws[1]

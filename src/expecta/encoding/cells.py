@@ -45,6 +45,14 @@ class Cells:
         found = self.numbers if self.codes is None else self.codes
         return 0 if found is None else len(found)
 
+    @property
+    def known(self) -> Bools:
+        """Whether each cell is known."""
+        if self.numbers is not None:
+            return ~np.isnan(self.numbers)
+        assert self.codes is not None
+        return self.codes >= 0
+
     def masked(self, mask: Bools) -> Cells:
         """Forget some cells."""
         if self.numbers is not None:

@@ -70,6 +70,11 @@ class Column:
         """A readable text for every value."""
         return ("unknown",)
 
+    @property
+    def plain(self) -> Column:
+        """The column itself; where a hole is a value, the column of all others."""
+        return self
+
     def encode(self, cells: Cells, *, unseen: str = "unknown") -> Ints:
         """Return the value of every cell, -1 where it is unknown."""
         if unseen == "error" and cells.kind != "unknown":

@@ -14,6 +14,7 @@ from expecta.arrays import Floats, Ints
 from expecta.encoding.categories import fit_categories
 from expecta.encoding.cells import Cells
 from expecta.encoding.columns import CodeColumn, Column, as_codes, suggestion
+from expecta.encoding.missing import HoledColumn
 from expecta.encoding.numbers import fit_numbers
 from expecta.encoding.options import Options
 from expecta.encoding.state import read_state, write_state
@@ -67,6 +68,10 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     unseen
         A category that training did not have, where there is no "other": "unknown" treats
         it as missing, "error" raises a DomainError. The same for integers of arrays.
+    missing_is_value
+        Names of columns in which a hole is a value, the last, like any other: it is known
+        that the cell is missing, and that tells of other columns. For holes that carry
+        information, such as a test that was not thought necessary.
 
     Attributes
     ----------
@@ -100,6 +105,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         kinds: Mapping[str, str] | None = None,
         thresholds: Mapping[str, Any] | None = None,
         unseen: str = "unknown",
+        missing_is_value: Sequence[str] = (),
     ) -> None:
         self.max_bins = max_bins
         self.bins = bins
@@ -107,6 +113,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.kinds = kinds
         self.thresholds = thresholds
         self.unseen = unseen
+        self.missing_is_value = missing_is_value
 
     # -- from a table to values -------------------------------------------------------
 
@@ -125,6 +132,16 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             codes.get(name) or _fit_column(table.column(place), options, weight, notes)
             for place, name in enumerate(table.names)
         ]
+        for place, name in enumerate(table.names):
+            if name in options.missing_is_value and name in codes:
+                raise ValueError(
+                    f"missing_is_value names the column {name!r} of an integer array, whose "
+                    f"values are codes; pass a frame, or give the missing a code of their own"
+                )
+            if name in options.missing_is_value:
+                gone = ~table.column(place).known
+                heavy = float(np.sum(gone if weight is None else weight[gone]))
+                columns[place] = HoledColumn.of(columns[place], heavy)
         self._set(table.source, columns, notes)
         return self
 

@@ -31,6 +31,7 @@ class Options:
     kinds: Mapping[str, str]
     thresholds: Mapping[str, Any]
     unseen: str
+    missing_is_value: frozenset[str]
 
     @classmethod
     def checked(cls, params: Mapping[str, Any]) -> Options:
@@ -57,6 +58,9 @@ class Options:
                 raise ValueError(f"the edges of bins must be a sequence, not {method!r:.60}")
         if params["unseen"] not in ("unknown", "error"):
             raise ValueError(f"unseen is 'unknown' or 'error', not {params['unseen']!r:.60}")
+        missing = params["missing_is_value"]
+        if isinstance(missing, str) or not all(isinstance(name, str) for name in missing):
+            raise ValueError(f"missing_is_value is a list of names of columns, not {missing!r:.60}")
         return cls(
             int(params["max_bins"]),
             bins,
@@ -64,6 +68,7 @@ class Options:
             kinds,
             thresholds,
             params["unseen"],
+            frozenset(missing),
         )
 
     def check_names(self, names: Collection[str]) -> None:
@@ -73,6 +78,7 @@ class Options:
             ("bins", bins),
             ("kinds", self.kinds),
             ("thresholds", self.thresholds),
+            ("missing_is_value", self.missing_is_value),
         ):
             for name in given:
                 if name not in names:

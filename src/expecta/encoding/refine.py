@@ -19,6 +19,7 @@ from expecta.encoding.bins import Sample, _between, cut
 from expecta.encoding.cells import Cells
 from expecta.encoding.columns import Column
 from expecta.encoding.encoder import Encoder
+from expecta.encoding.missing import HoledColumn
 from expecta.encoding.numbers import NumberColumn, fit_numbers
 from expecta.encoding.options import Options
 from expecta.encoding.tables import Table, check_size, read_table
@@ -66,29 +67,34 @@ def refined(
     wanted = {str(name): numbers for name, numbers in options.thresholds.items()}
     options = replace(options, thresholds=wanted)
     for name in wanted:
-        if encoder.column(name).kind == "category":
+        if encoder.column(name).plain.kind == "category":
             raise DomainError(f"column {name!r} holds categories, which no threshold divides")
     table, weight = _rows(X, sample_weight)
     places = [] if table is None else encoder._places(table)
     columns: list[Column] = list(encoder.columns_)
     shares: list[Floats] = [np.ones(column.cardinality) for column in columns]
-    for variable, column in enumerate(encoder.columns_):
+    for variable, whole in enumerate(encoder.columns_):
+        column = whole.plain
         if isinstance(column, NumberColumn):
             kind, zone = column.kind, column.zone
             cuts = options.cuts(column.name, kind, zone)
             numbers: Floats = np.zeros(0)
             if table is not None:
                 numbers = table.column(places[variable]).as_numbers(kind, zone)
-            found = _refine(column, numbers, weight, options.max_bins, cuts)
-            columns[variable], shares[variable] = found
+            fine, share = _refine(column, numbers, weight, options.max_bins, cuts)
+            if isinstance(whole, HoledColumn):
+                columns[variable] = HoledColumn.of(fine, float(whole.counts[-1]))
+                shares[variable] = np.append(share, 1.0)
+            else:
+                columns[variable], shares[variable] = fine, share
     known = encoder.thresholds or {}
     both = {name: [*known.get(name, ()), *numbers] for name, numbers in wanted.items()}
-    fine: Encoder = copy(encoder).set_params(
+    made: Encoder = copy(encoder).set_params(
         max_bins=encoder.max_bins if table is None else max(encoder.max_bins, options.max_bins),
         thresholds={**known, **both} or encoder.thresholds,
     )
-    fine._set(encoder.source_, columns, encoder.notes_)
-    return fine, shares
+    made._set(encoder.source_, columns, encoder.notes_)
+    return made, shares
 
 
 def _rows(X: Any, sample_weight: npt.ArrayLike | None) -> tuple[Table | None, Floats]:  # noqa: ANN401
@@ -117,11 +123,15 @@ def coarser(fine: Encoder, coarse: Encoder) -> list[Ints]:
     if fine.feature_names_in_.tolist() != coarse.feature_names_in_.tolist():
         raise DomainError("the two encoders have other columns")
     found: list[Ints] = []
-    for new, old in zip(fine.columns_, coarse.columns_, strict=True):
+    for finer, whole in zip(fine.columns_, coarse.columns_, strict=True):
+        new, old = finer.plain, whole.plain
         numbers = isinstance(new, NumberColumn) and isinstance(old, NumberColumn)
-        if not (np.all(np.isin(old.edges, new.edges)) if numbers else _same(new, old)):
+        same = np.all(np.isin(old.edges, new.edges)) if numbers else _same(new, old)
+        if not same or type(finer) is not type(whole):
             raise DomainError(f"the values of column {new.name!r} are not finer than the others")
-        found.append(_lookup(new.edges, old.edges) if numbers else np.arange(new.cardinality))
+        places = _lookup(new.edges, old.edges) if numbers else np.arange(new.cardinality)
+        extra = whole.cardinality - old.cardinality  # the missing, where they are a value
+        found.append(np.append(places, old.cardinality + np.arange(extra)))
     return found
 
 

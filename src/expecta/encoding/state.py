@@ -13,6 +13,7 @@ import numpy.typing as npt
 from expecta.arrays import within
 from expecta.encoding.categories import CategoryColumn
 from expecta.encoding.columns import LARGEST_CODE, CodeColumn, Column
+from expecta.encoding.missing import HoledColumn
 from expecta.encoding.numbers import NumberColumn
 from expecta.encoding.options import Options
 from expecta.encoding.scalars import DAY, TIMES, canonical, key, time_zone
@@ -30,8 +31,10 @@ _CLASSES: dict[str, type[Column]] = {
     "code": CodeColumn,
     "unknown": Column,
 }
-_PARAMS = {"max_bins", "bins", "max_categories", "kinds", "thresholds", "unseen"}
-_FIELDS = {"name", "kind", "dtype", "values", "other", "step", "zone"}
+_PARAMS = {
+    *("max_bins", "bins", "max_categories", "kinds", "thresholds", "unseen", "missing_is_value")
+}
+_FIELDS = {"name", "kind", "dtype", "values", "other", "step", "zone", "missing"}
 _BINNED = ("means", "stds", "lows", "highs")
 _LONGEST = 65_536  # characters of a name or a type
 _DEEPEST = 4  # levels of lists and mappings in a parameter
@@ -54,10 +57,12 @@ def write_state(
                 "other": column.other,
                 "step": column.step,
                 "zone": column.zone,
+                "missing": float(column.counts[-1]) if column.plain is not column else None,
             }
             for column in columns
         ],
     }
+    columns = [column.plain for column in columns]
     arrays: dict[str, npt.NDArray[Any]] = {
         "cardinalities": np.array([column.cardinality for column in columns], np.int32)
     }
@@ -135,6 +140,8 @@ class _Reader:
         raise FormatError(self._path, None, f"the encoder is damaged: {problem}")
 
     def _params(self, given: object) -> dict[str, Any]:
+        if isinstance(given, Mapping):
+            given = {"missing_is_value": [], **given}
         if not isinstance(given, Mapping) or set(given) != _PARAMS:
             self._fail("its parameters are not those of an encoder")
         params = {name: self._value(value, 0) for name, value in given.items()}
@@ -202,6 +209,7 @@ class _Reader:
 
         columns: list[Column] = []
         for one, card in zip(given, cards.tolist(), strict=True):
+            one = {"missing": None, **one} if isinstance(one, Mapping) else one
             fields = self._fields(one, card)
             fields["counts"] = take("counts", card)
             cls = _CLASSES[fields["kind"]]
@@ -211,7 +219,12 @@ class _Reader:
                 self._check_bins(fields)
             if np.any(fields["counts"] < 0):
                 self._fail(f"a count of column {fields['name']!r:.60} is negative")
-            columns.append(cls(**fields))
+            column, missing = cls(**fields), one["missing"]
+            if missing is not None:
+                if type(missing) is not float or not 0 <= missing < math.inf:
+                    self._fail(f"{_shown(missing)} cells of column {column.name!r:.60} are missing")
+                column = HoledColumn.of(column, missing)
+            columns.append(column)
         if any(place[name] != len(arrays[name]) for name in arrays):
             self._fail("its arrays are longer than its columns")
         if len({column.name for column in columns}) < len(columns):

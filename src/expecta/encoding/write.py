@@ -37,6 +37,7 @@ def write_table(
     if source == "codes" and all(column.kind == "code" for column in columns):
         return codes.copy()
     cells = [column.decode(codes[:, i], rng) for i, column in enumerate(columns)]
+    columns = [column.plain for column in columns]
     if source in ("array", "codes"):
         return _array(columns, cells, len(codes))
     table = {column.name: _plain(column, cell) for column, cell in zip(columns, cells, strict=True)}

@@ -279,6 +279,7 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
 
 def _curve(column: Column) -> Curve:
     """Return what the tables of a column may be: a curve if its values are in order."""
-    ordered = column.kind in ("integer", "number", "date", "datetime", "duration")
+    whole = column.plain is column  # what is missing lies nowhere on a curve
+    ordered = whole and column.kind in ("integer", "number", "date", "datetime", "duration")
     unit = float(np.abs(column.means).max(initial=0.0)) or 1.0  # no difference over- or underflows
     return Curve.of(column.counts, column.means / unit if ordered else None)

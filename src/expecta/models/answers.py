@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,12 @@ from expecta.models.cells import Cells
 from expecta.models.compiled import write_trees
 from expecta.models.features import Features
 from expecta.models.forms import Form, Trees
-from expecta.models.links import respond
+from expecta.models.links import centred, respond, undone
 from expecta.models.readers import Unreadable
 from expecta.models.reading import read
 from expecta.models.routes.additive import Additive, write_linear
 from expecta.models.routes.boxes import Boxes
-from expecta.models.routes.sampling import Sampler
+from expecta.models.routes.sampling import Control, Sampler
 from expecta.models.rows import Template
 
 __all__ = ["Answer", "Answers"]
@@ -70,7 +71,8 @@ class Answers:
         categories = {i: column.values for i, column in enumerate(columns) if column.values}
         found = read(self._model, categories)
         form = found.form
-        features = Features.read(found.parts.steps, self._template.rows, found.listed)
+        template = self._template
+        features = Features.read(found.parts.steps, template.rows, found.listed, template.marks)
         if features.n_features != form.margin.n_features:
             raise Unreadable(
                 f"the model takes {form.margin.n_features} features and there are "
@@ -170,7 +172,8 @@ class Answers:
         if width is not None:
             variance[left] = width
         if found is None or (spread and width is None):
-            sampled = self._sampler(table, left, holes, rtol, most, rng)
+            control = self._control(table, left, holes) if found is None else None
+            sampled = self._sampler(table, left, holes, rtol, most, rng, control)
             if found is None:
                 mean[left], error[left] = sampled.mean, sampled.error
             variance[left] = sampled.variance
@@ -202,6 +205,14 @@ class Answers:
             return np.hstack([1 - value, value]), np.hstack([error, error])
         total = value.sum(axis=1, keepdims=True)
         return value / total, (error + error.sum(axis=1, keepdims=True)) / total
+
+    def _control(self, table: Table, rows: Ints, codes: Ints) -> Control | None:
+        """Return what is known of draws: the mean of the margin, where outputs tell margins."""
+        form = self.form
+        if form is None or form.link not in ("logistic", "softmax", "exp"):
+            return None
+        margin = centred(form, self._margin(table, rows, codes))
+        return Control(partial(undone, form), margin)
 
     def _exact_variance(self, codes: Ints) -> Floats | None:
         route, form = self.route, self.form

@@ -68,14 +68,14 @@ class Cells:
         variable = np.array([encoder.variable(name) for name in features.columns], np.int64)
         thresholds = {}
         for place, name in enumerate(features.columns):
-            column = encoder.columns_[variable[place]]
+            column = encoder.columns_[variable[place]].plain
             if isinstance(column, NumberColumn):
                 cuts = _cuts(features, place, column, questions)
                 if len(cuts):
                     thresholds[name] = cuts
         fine = density.refined(X, max_bins=max_bins, thresholds=thresholds)
         found = [fine.encoder_.columns_[one] for one in variable.tolist()]
-        examples = tuple(_examples(column, features) for column in found)
+        examples = tuple(_with_missing(column, _examples(column.plain)) for column in found)
         return cls(fine, features, variable, examples)
 
     def answers(self, questions: Sequence[Question]) -> list[tuple[int, Bools]]:
@@ -150,7 +150,14 @@ def _end(features: Features, place: int, candidates: Sequence[float]) -> float |
     return None
 
 
-def _examples(column: Column, features: Features) -> Any:  # noqa: ANN401
+def _with_missing(column: Column, examples: Any) -> Any:  # noqa: ANN401
+    """Add a missing one, where that is a value."""
+    if column.plain is column:
+        return examples
+    return [*examples, None] if isinstance(examples, list) else np.append(examples, np.nan)
+
+
+def _examples(column: Column) -> Any:  # noqa: ANN401
     """Return a raw value for each value of a column."""
     if isinstance(column, NumberColumn):
         if not len(column.edges):

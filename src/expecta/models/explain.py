@@ -23,7 +23,7 @@ def explained(answers: Answers, name: str) -> str:
             "return_error=True gives their standard error.",
             "Spread (return_std): from the same draws.",
         ]
-        return "\n".join([*lines, WHOLE])
+        return "\n".join([*lines, *_holes(answers), WHOLE])
     if isinstance(route, Additive):
         lines = [
             f"{name}: adds up a function of each column, so it is a circuit.",
@@ -47,7 +47,12 @@ def explained(answers: Answers, name: str) -> str:
         lines.append(
             "Unknown numbers: each bin of the density counts as the mean over its training rows."
         )
-    return "\n".join([*lines, *form.notes, WHOLE])
+    return "\n".join([*lines, *_holes(answers), *form.notes, WHOLE])
+
+
+def _holes(answers: Answers) -> list[str]:
+    holed = [c.name for c in answers.density.encoder_.columns_ if c.plain is not c]
+    return [f"A hole is a value in {', '.join(holed)}: the model sees it as it is."] * bool(holed)
 
 
 def _response(form: Form, route: Additive | Boxes, small: bool, tol: float) -> str:

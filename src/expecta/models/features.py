@@ -41,6 +41,8 @@ class Features:
         What a user should know, a sentence each.
     listed
         The categories of features that the model knows by their places in a list.
+    marks
+        What the user has in place of a missing category, by raw column: None or NaN.
     """
 
     columns: tuple[str, ...]
@@ -50,6 +52,7 @@ class Features:
     rows: Any
     notes: tuple[str, ...] = ()
     listed: Mapping[int, Sequence[Any]] = field(default_factory=dict)
+    marks: Mapping[int, Any] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -57,6 +60,7 @@ class Features:
         steps: Sequence[Any],
         rows: Any,  # noqa: ANN401
         listed: Mapping[int, Sequence[Any]] | None = None,
+        marks: Mapping[int, Any] | None = None,
     ) -> Features:
         """Find out how fitted transformers make features.
 
@@ -67,8 +71,8 @@ class Features:
         rows
             Some complete training rows: a frame of pandas or polars or an array, as the
             transformers take it. One is enough, but functions of users are tried on several.
-        listed
-            The categories of features that the model knows by their places in a list.
+        listed, marks
+            See above.
 
         Raises
         ------
@@ -98,7 +102,7 @@ class Features:
             source = np.append(source, -1)[inputs]
             sign = np.append(sign, 1)[inputs] * np.array([link.sign for link in links], np.int64)
         used = tuple(step for step in steps if not absent(step))
-        made = cls(columns, source, sign, used, rows, tuple(notes), listed or {})
+        made = cls(columns, source, sign, used, rows, tuple(notes), listed or {}, marks or {})
         made._numbers(data, range(made.n_features))  # complains of a feature that is none
         return made
 
@@ -120,7 +124,7 @@ class Features:
         if not len(values) or not len(own):
             return np.zeros((len(values), len(own)))
         if not self.steps:
-            alone = raw.column(self.rows, column, values)
+            alone = raw.column(self.rows, column, raw.marked(values, self.marks.get(column)))
             return self._number(alone, column)[:, None]
         return self._numbers(self._made(self._filled({column: values})), own.tolist())
 
@@ -137,7 +141,7 @@ class Features:
         (size,) = {len(given) for given in values.values()}
         data = raw.take(self.rows, np.zeros(size, np.int64))
         for column, given in values.items():
-            data = raw.put(data, column, given)
+            data = raw.put(data, column, raw.marked(given, self.marks.get(column)))
         return data
 
     def __call__(self, X: Any) -> Floats:  # noqa: ANN401

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from expecta.arrays import Floats, Ints
 from expecta.densities import LatentTree
 from expecta.densities.density import Density
+from expecta.encoding import Encoder
 from expecta.encoding.tables import Table, read_table
 from expecta.errors import DomainError, ImpossibleEvidenceWarning
 from expecta.estimators.conformal import Calibration, hidden, least_noise
@@ -61,6 +63,10 @@ class ExpectedPredictor(BaseEstimator):  # type: ignore[misc]
         prediction and the spread of predictions over training rows.
     max_samples
         At most so many draws per row.
+    missing_is_value
+        Names of columns in which a hole is a value, as it was for the model: nothing is
+        averaged over there, and the model is told that it is missing. For models that were
+        fitted to rows whose holes carry information.
     tol
         Error of expected probabilities where they are computed by the spectral method.
     random_state
@@ -89,6 +95,7 @@ class ExpectedPredictor(BaseEstimator):  # type: ignore[misc]
         rtol: float = 0.01,
         max_samples: int = 10_000,
         tol: float = 1e-6,
+        missing_is_value: Sequence[str] = (),
         random_state: int | None = 0,
     ) -> None:
         self.model = model
@@ -96,6 +103,7 @@ class ExpectedPredictor(BaseEstimator):  # type: ignore[misc]
         self.rtol = rtol
         self.max_samples = max_samples
         self.tol = tol
+        self.missing_is_value = missing_is_value
         self.random_state = random_state
         _refuse(model)
 
@@ -134,19 +142,35 @@ class ExpectedPredictor(BaseEstimator):  # type: ignore[misc]
         if given is not None and hasattr(given, "circuit_"):
             self.density_ = given
         else:
-            density = LatentTree(random_state=self.random_state) if given is None else clone(given)
-            self.density_ = density.fit(X, sample_weight=sample_weight)
+            self.density_ = self._unfitted().fit(X, sample_weight=sample_weight)
+        holed = {c.name for c in self.density_.encoder_.columns_ if c.plain is not c}
+        if holed != set(self.missing_is_value):
+            raise DomainError(
+                f"a hole is a value to the density in the columns {sorted(holed)}, and "
+                f"missing_is_value names {sorted(self.missing_is_value)}; let them agree"
+            )
         self.n_features_in_ = len(table.names)
         if table.named:
             self.feature_names_in_ = np.array(table.names, object)
         if _classifies(self):
             self.classes_ = np.asarray(self.model.classes_)
         names = getattr(self.model, "feature_names_in_", None)
-        self.template_ = Template.of(X, table, names)
+        self.template_ = Template.of(X, table, names, holed)
         self.answers_ = Answers(
             self.model, self.density_, table, X, self.template_, self.tol, TRIED
         )
         return self
+
+    def _unfitted(self) -> Any:  # noqa: ANN401
+        """Return the density to learn."""
+        if self.density is None:
+            density = LatentTree(random_state=self.random_state)
+        else:
+            density = clone(self.density)
+        if len(self.missing_is_value):
+            encoder = Encoder() if density.encoder is None else density.encoder
+            density.encoder = encoder.set_params(missing_is_value=self.missing_is_value)
+        return density
 
     # -- asking -----------------------------------------------------------------------
 
@@ -233,6 +257,8 @@ class ExpectedPredictor(BaseEstimator):  # type: ignore[misc]
         codes = self.answers.codes(table)
         rng = np.random.default_rng(self.random_state)
         picked, left = hidden(codes, CALIBRATED, rng)
+        kept = [c.plain is not c for c in self.answers.density.encoder_.columns_]
+        left[:, kept] = codes[picked][:, kept]
         masked = self.answers.masked(table, picked, left < 0)
         parts = self._answer(masked, spread=True)
         residual = target - whole.mean[:, 0]

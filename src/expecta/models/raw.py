@@ -14,7 +14,7 @@ from scipy import sparse
 from expecta.arrays import Floats
 from expecta.models.readers import Unreadable
 
-__all__ = ["column", "names", "numbers", "pick", "put", "take", "transformed", "width"]
+__all__ = ["column", "marked", "names", "numbers", "pick", "put", "take", "transformed", "width"]
 
 
 def is_pandas(data: Any) -> bool:  # noqa: ANN401
@@ -66,7 +66,7 @@ def put(data: Any, place: int, values: Any) -> Any:  # noqa: ANN401
         if len(data.shape) == 1:
             return _pandas_series(values, data.dtype)
         data = data.copy()
-        data.isetitem(place, _pandas_series(values, data.dtypes.iloc[place]).array)
+        data.isetitem(place, _pandas_series(values, data.dtypes.iloc[place]).set_axis(data.index))
         return data
     if is_polars(data):
         if len(data.shape) == 1:
@@ -82,6 +82,13 @@ def put(data: Any, place: int, values: Any) -> Any:  # noqa: ANN401
     data = data.astype(np.result_type(data.dtype, given.dtype))
     data[:, place] = given
     return data
+
+
+def marked(values: Any, mark: Any) -> Any:  # noqa: ANN401
+    """Return values with another mark than None for what is missing, unless that is None."""
+    if mark is None or getattr(values, "dtype", None) not in (None, object):
+        return values
+    return np.array([mark if one is None else one for one in values], object)
 
 
 def column(data: Any, place: int, values: Any) -> Any:  # noqa: ANN401
@@ -156,6 +163,8 @@ def _fitting(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]
 
 def _pandas_series(values: Any, dtype: Any) -> Any:  # noqa: ANN401
     pandas = nw.dependencies.get_pandas()
+    if str(dtype) == "object":  # which text is no longer, once it is guessed
+        return pandas.Series(values, dtype=object)
     series = pandas.Series(values)
     kind: Any = getattr(dtype, "numpy_dtype", dtype)  # of a column that may have unknown integers
     if series.dtype != dtype and kind.kind in "iub" and series.dtype.kind in "iubf":

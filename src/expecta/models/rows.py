@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -26,13 +26,25 @@ KEPT = 50  # complete rows
 class Template:
     """Complete rows of the kind that the model takes; others are made like them."""
 
-    def __init__(self, rows: Any, columns: tuple[str, ...]) -> None:  # noqa: ANN401
+    def __init__(self, rows: Any, columns: tuple[str, ...], holed: frozenset[str]) -> None:  # noqa: ANN401
         self.rows, self.columns = rows, columns
+        self.holed = holed  # columns in which a hole is a value
+        self.marks: dict[int, Any] = {}  # what the user has for these holes, by place
 
     @classmethod
-    def of(cls, X: Any, table: Table, names: Sequence[str] | None) -> Template:  # noqa: ANN401
-        """Take complete rows of a training table, and the columns that the model names."""
-        found = cls(X, table.names if names is None or not table.named else tuple(names))
+    def of(
+        cls,
+        X: Any,  # noqa: ANN401
+        table: Table,
+        names: Sequence[str] | None,
+        holed: Collection[str],
+    ) -> Template:
+        """Take complete rows of a training table, and the columns that the model names.
+
+        Rows are complete that have holes only where these are values (``holed``).
+        """
+        columns = table.names if names is None or not table.named else tuple(names)
+        found = cls(X, columns, frozenset(holed))
         whole = np.flatnonzero(found.known(table).all(axis=1))[:KEPT]
         if not len(whole):
             raise DomainError("no row is complete; one is needed at least, to try the model on")
@@ -41,7 +53,13 @@ class Template:
             X = nw.dependencies.get_pandas().DataFrame(X)
         elif not (raw.is_pandas(X) or raw.is_polars(X)):
             X = np.asarray(X)
-        found.rows = raw.pick(raw.take(X, whole), found.places(table))
+        places = found.places(table)
+        found.rows = raw.pick(raw.take(X, whole), places)
+        for place, name in enumerate(columns):
+            gone = np.flatnonzero(~table.column(places[place]).known)
+            if name in holed and len(gone):
+                one = raw.pick(raw.take(X, gone[:1]), [places[place]], flat=True)
+                found.marks[place] = np.asarray(one, object)[0]
         return found
 
     def places(self, table: Table) -> list[int]:
@@ -61,9 +79,13 @@ class Template:
         return [table.names.index(name) for name in self.columns]
 
     def known(self, table: Table) -> Bools:
-        """Whether each cell is known.  # (rows, columns)."""
-        cells = [table.column(place) for place in self.places(table)]
-        return np.stack([_known(one) for one in cells], axis=1)
+        """Whether each cell is known, or a hole that is a value.  # (rows, columns)."""
+        places = self.places(table)
+        found = [
+            table.column(at).known | (name in self.holed)
+            for name, at in zip(self.columns, places, strict=True)
+        ]
+        return np.stack(found, axis=1)
 
     def column(self, table: Table, at: int) -> Array:
         """Return the values of a column of a table, None or NaN where they are unknown."""
@@ -73,7 +95,8 @@ class Template:
         """Return rows of a table without holes as the model takes them."""
         found = raw.take(self.rows, np.zeros(len(rows), np.int64))
         for place, at in enumerate(self.places(table)):
-            found = raw.put(found, place, _values(table.column(at))[rows])
+            values = _values(table.column(at))[rows]
+            found = raw.put(found, place, raw.marked(values, self.marks.get(place)))
         return found
 
     def filled(
@@ -99,21 +122,14 @@ class Template:
             variable = density.encoder_.variable(self.columns[place])
             cells, column = table.column(at), density.encoder_.columns_[variable]
             values = _drawn(column, codes[:, variable], rng)
-            known = _known(cells)[rows]
+            known = (cells.known | (self.columns[place] in self.holed))[rows]
             if known.any():
                 own = _values(cells)
                 if own.dtype.kind != values.dtype.kind:
                     values = values.astype(object)
                 values[known] = own[rows[known]]
-            found = raw.put(found, place, values)
+            found = raw.put(found, place, raw.marked(values, self.marks.get(place)))
         return found
-
-
-def _known(cells: Cells) -> Bools:
-    if cells.numbers is not None:
-        return ~np.isnan(cells.numbers)
-    assert cells.codes is not None
-    return cells.codes >= 0
 
 
 def _values(cells: Cells) -> Array:
