@@ -105,7 +105,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         kinds: Mapping[str, str] | None = None,
         thresholds: Mapping[str, Any] | None = None,
         unseen: str = "unknown",
-        missing_is_value: Sequence[str] = (),
+        missing_is_value: Sequence[str] | None = None,
     ) -> None:
         self.max_bins = max_bins
         self.bins = bins

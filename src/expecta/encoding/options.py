@@ -58,7 +58,7 @@ class Options:
                 raise ValueError(f"the edges of bins must be a sequence, not {method!r:.60}")
         if params["unseen"] not in ("unknown", "error"):
             raise ValueError(f"unseen is 'unknown' or 'error', not {params['unseen']!r:.60}")
-        missing = params["missing_is_value"]
+        missing = params["missing_is_value"] or ()
         if isinstance(missing, str) or not all(isinstance(name, str) for name in missing):
             raise ValueError(f"missing_is_value is a list of names of columns, not {missing!r:.60}")
         return cls(

@@ -141,7 +141,7 @@ class _Reader:
 
     def _params(self, given: object) -> dict[str, Any]:
         if isinstance(given, Mapping):
-            given = {"missing_is_value": [], **given}
+            given = {"missing_is_value": None, **given}
         if not isinstance(given, Mapping) or set(given) != _PARAMS:
             self._fail("its parameters are not those of an encoder")
         params = {name: self._value(value, 0) for name, value in given.items()}

@@ -95,7 +95,7 @@ class ExpectedPredictor(BaseEstimator):  # type: ignore[misc]
         rtol: float = 0.01,
         max_samples: int = 10_000,
         tol: float = 1e-6,
-        missing_is_value: Sequence[str] = (),
+        missing_is_value: Sequence[str] | None = None,
         random_state: int | None = 0,
     ) -> None:
         self.model = model
@@ -144,10 +144,10 @@ class ExpectedPredictor(BaseEstimator):  # type: ignore[misc]
         else:
             self.density_ = self._unfitted().fit(X, sample_weight=sample_weight)
         holed = {c.name for c in self.density_.encoder_.columns_ if c.plain is not c}
-        if holed != set(self.missing_is_value):
+        if holed != set(self.missing_is_value or ()):
             raise DomainError(
                 f"a hole is a value to the density in the columns {sorted(holed)}, and "
-                f"missing_is_value names {sorted(self.missing_is_value)}; let them agree"
+                f"missing_is_value names {sorted(self.missing_is_value or ())}; let them agree"
             )
         self.n_features_in_ = len(table.names)
         if table.named:
@@ -167,7 +167,7 @@ class ExpectedPredictor(BaseEstimator):  # type: ignore[misc]
             density = LatentTree(random_state=self.random_state)
         else:
             density = clone(self.density)
-        if len(self.missing_is_value):
+        if self.missing_is_value:
             encoder = Encoder() if density.encoder is None else density.encoder
             density.encoder = encoder.set_params(missing_is_value=self.missing_is_value)
         return density
