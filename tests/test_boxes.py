@@ -1,5 +1,7 @@
 """Sums of boxes: against enumeration on random circuits, and where numbers are small."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ from expecta import (
     random_probabilistic,
     using,
 )
-from expecta.boxes import BoxSum, Expectation
+from expecta.boxes import BoxSum, Expectation, layout, runs
 from strategies import circuit_pairs
 from truth import complete_rows, probability
 
@@ -28,7 +30,7 @@ def sums(draw, cardinalities, most=12, outputs=2):
             if draw(st.booleans()):
                 allowed = np.array(draw(st.lists(st.booleans(), min_size=card, max_size=card)))
                 if allowed.any():
-                    box[variable] = allowed
+                    box[variable] = runs(allowed)
         boxes.append(box)
         values.append(draw(st.lists(number, min_size=outputs, max_size=outputs)))
     return BoxSum.of(boxes, np.array(values).reshape(-1, outputs), cardinalities)
@@ -52,7 +54,8 @@ def test_expectations_agree_with_enumeration(data):
         ),
         np.int32,
     )
-    found = Expectation(p, boxes)(rows)
+    with patch.object(layout, "FEW", data.draw(st.sampled_from([0, layout.FEW]))):
+        found = Expectation(p, boxes)(rows)
     for row, answer in zip(rows, found, strict=True):
         fits = np.all((every == row) | (row < 0), axis=1)
         total = chance[fits].sum()
@@ -82,7 +85,10 @@ def test_the_same_for_any_number_of_threads_and_rows():
     rng = np.random.default_rng(0)
     p = independent(Vtree.balanced(5), [[0.2, 0.3, 0.5]] * 5)
     boxes = BoxSum.of(
-        [{int(v): rng.random(3) < 0.7 for v in rng.choice(5, 3, replace=False)} for _ in range(50)],
+        [
+            {int(v): runs(rng.random(3) < 0.7) for v in rng.choice(5, 3, replace=False)}
+            for _ in range(50)
+        ],
         rng.normal(size=(50, 1)),
         p.cardinalities,
     )
@@ -97,9 +103,7 @@ def test_the_same_for_any_number_of_threads_and_rows():
 
 def test_one_variable():
     p = ProbabilisticCircuit.build(Vtree.balanced(1), leaf(0, [0.2, 0.3, 0.5]))
-    boxes = BoxSum.of(
-        [{0: np.array([True, False, True])}, {}], np.array([[10.0], [1.0]]), p.cardinalities
-    )
+    boxes = BoxSum.of([{0: (0, 1, 2, 3)}, {}], np.array([[10.0], [1.0]]), p.cardinalities)
     np.testing.assert_allclose(Expectation(p, boxes)(np.array([[-1], [1], [2]])), [[8], [1], [11]])
 
 
@@ -107,8 +111,8 @@ def test_one_variable():
 def test_ten_thousand_variables(chance):
     n = 10_000
     p = independent(Vtree.balanced(n), [[1 - chance, chance]] * n)
-    yes = np.array([False, True])
-    boxes = BoxSum.of([{0: yes, n - 1: yes}, {5: ~yes}], np.array([[1.0], [10.0]]), p.cardinalities)
+    no, yes = (0, 1), (1, 2)
+    boxes = BoxSum.of([{0: yes, n - 1: yes}, {5: no}], np.array([[1.0], [10.0]]), p.cardinalities)
     codes = np.ones((2, n), np.int32)
     codes[0, [0, 5, n - 1]] = -1
     found = Expectation(p, boxes)(codes)
@@ -121,7 +125,7 @@ def test_many_parts():
     vtree = Vtree.right_linear(4)
     p = random_probabilistic(vtree, [12] * 4, seed=0)
     boxes = BoxSum.of(
-        [{v: rng.random(12) < 0.6 for v in range(4)} for _ in range(400)],
+        [{v: runs(rng.random(12) < 0.6) for v in range(4)} for _ in range(400)],
         rng.normal(size=(400, 1)),
         p.cardinalities,
     )

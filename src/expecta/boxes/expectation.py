@@ -74,8 +74,8 @@ class Expectation:
 
     def _alone(self, codes: Ints) -> Floats:
         """Compute the same where there is a single variable, so that nothing is joined."""
-        inside = self._parts.member.reshape(len(self._value), -1)
-        share = np.append(np.diag(self._p.leaf), self._p.leaf[None], axis=0)[codes]
-        with np.errstate(invalid="ignore"):
-            found: Floats = share @ inside.T @ self._value / share.sum(axis=1, keepdims=True)
+        values, share = self.boxes(np.arange(len(self._p.leaf))[:, None]), self._p.leaf[:, None]
+        values = np.where(share > 0, values, np.nan)
+        mean = np.nansum(share * values, axis=0, keepdims=True) / share.sum()
+        found: Floats = np.append(values, mean, axis=0)[codes]
         return found

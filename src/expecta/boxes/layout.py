@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.arrays import Floats, Ints
+from expecta.boxes.sets import Runs, listed
 from expecta.boxes.sums import BoxSum
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.pair.layers import layers
@@ -17,21 +18,25 @@ __all__ = ["Mixing", "Parts", "mixing", "parts"]
 
 Array = npt.NDArray[Any]
 
+FEW = 256  # parts of a layer that are all looked at
+
 
 class Parts(NamedTuple):
     """What boxes ask of the variables below each vtree node. Part 0 asks nothing.
 
-    Above a leaf a part is a part of the left child and one of the right; parts are sorted,
-    so those with one left half lie side by side.
+    Above a leaf a part is a part of the left child and one of the right.
     """
 
     start: Array  # layer v has the parts start[v] : start[v + 1]
     left: Array  # within the layer of the left child; at a leaf unused
     right: Array
-    first: Array  # the first part whose left half is at least so, see first_at
-    first_at: Array  # where the list of layer v begins in first
-    member: Array  # of leaves: part by value, one layer after the other
-    member_at: Array
+    of_box: Array  # the part that each part of the root, a box, has of a layer: see of_box_at
+    of_box_at: Array  # where the list of layer v begins, -1 for a layer of few parts
+    asked_at: Array  # where the list of what each box asks begins
+    asked: Array  # parts of leaves, counted through all layers
+    run_at: Array  # where the runs of values begin that each part of a leaf allows
+    low: Array  # of runs: low <= x < high
+    high: Array
 
 
 class Mixing(NamedTuple):
@@ -61,8 +66,9 @@ def parts(boxes: BoxSum, vtree: Vtree, order: Ints) -> tuple[Parts, Floats]:
     """
     n = len(vtree.variable)
     halves: list[Array] = [np.zeros((0, 2), np.int32)] * n
-    member: list[Array] = [np.zeros(0, np.uint8)] * n
-    first: list[Array] = [np.zeros(0, np.int32)] * n
+    allowed: list[list[Runs]] = [[] for _ in range(n)]
+    leaf: dict[int, Ints] = {}  # of the part that each box has of a variable
+    kept: list[tuple[int, Ints]] = []  # the same for layers of many parts
     number: dict[int, Ints] = {}  # of the part that each box has at a vtree node
     everything = np.zeros((1, boxes.box.shape[1]), np.int32)
     box = np.concatenate([everything, boxes.box])  # so that part 0 is there, and comes first
@@ -71,26 +77,40 @@ def parts(boxes: BoxSum, vtree: Vtree, order: Ints) -> tuple[Parts, Floats]:
         if variable >= 0:
             used, number[v] = np.unique(box[:, variable], return_inverse=True)
             halves[v] = np.zeros((len(used), 2), np.int32)
-            member[v] = boxes.sets[variable][used].astype(np.uint8).ravel()
+            leaf[v] = number[v]
+            allowed[v] = [boxes.sets[variable][number] for number in used.tolist()]
         else:
             a, b = number.pop(int(vtree.left[v])), number.pop(int(vtree.right[v]))
             width = int(b.max()) + 1
             keys, number[v] = np.unique(a * np.int64(width) + b, return_inverse=True)
             halves[v] = np.stack(np.divmod(keys, width), axis=1).astype(np.int32)
-            left = np.arange(len(halves[int(vtree.left[v])]) + 1)
-            first[v] = np.searchsorted(halves[v][:, 0], left).astype(np.int32)
+            allowed[v] = [()] * len(keys)
+            if len(keys) > FEW and v != vtree.root:
+                kept.append((v, number[v]))
     root = number[vtree.root]
     value = np.zeros((int(root.max()) + 1, boxes.value.shape[1]))
     np.add.at(value, root[1:], boxes.value)
+    _, some = np.unique(root, return_index=True)  # a box for each part of the root
+    start = _starts(halves)
+    of_box_at = np.full(n, -1)
+    of_box_at[[v for v, _ in kept]] = len(some) * np.arange(len(kept))
+    asked = [(np.flatnonzero(one[some]), v, one[some]) for v, one in leaf.items()]
+    asker = np.concatenate([who for who, _, _ in asked])
+    by_box = np.argsort(asker, kind="stable")
+    many = [one[some].astype(np.int32) for _, one in kept]
     both = np.concatenate(halves)
+    run_at, low, high = listed(one for layer in allowed for one in layer)
     return Parts(
-        start=_starts(halves),
+        start=start,
         left=np.ascontiguousarray(both[:, 0]),
         right=np.ascontiguousarray(both[:, 1]),
-        first=np.concatenate(first),
-        first_at=_starts(first),
-        member=np.concatenate(member),
-        member_at=_starts(member),
+        of_box=np.concatenate([np.zeros(0, np.int32), *many]),
+        of_box_at=of_box_at,
+        asked_at=np.searchsorted(asker[by_box], np.arange(len(some) + 1)),
+        asked=np.concatenate([start[v] + one[who] for who, v, one in asked])[by_box],
+        run_at=run_at,
+        low=low,
+        high=high,
     ), value
 
 

@@ -23,22 +23,41 @@ DENSE = 1 << 14  # pairs of halves up to which they are told apart by a table
 def unconditional(p: Mixing, parts: Parts, at: Array) -> Array:
     """Compute every part's probability given each node of p, where nothing is known."""
     out = np.zeros(at[-1])
+    both = np.empty(AT_ONCE * max(1, np.max(np.diff(p.element_at))))
     for v in p.order:
-        width = p.n_nodes[v]
-        for u in range(parts.start[v + 1] - parts.start[v]):
-            here = at[v] + u * width
-            if p.variable[v] >= 0:
-                cards = (p.leaf_at[v + 1] - p.leaf_at[v]) // width
-                for x in range(cards):
-                    if parts.member[parts.member_at[v] + u * cards + x]:
-                        for n in range(width):
-                            out[here + n] += p.leaf[p.leaf_at[v] + x * width + n]
-            else:
-                k = parts.start[v] + u
-                a = at[p.tree_left[v]] + parts.left[k] * p.n_nodes[p.tree_left[v]]
-                b = at[p.tree_right[v]] + parts.right[k] * p.n_nodes[p.tree_right[v]]
-                _mix(p, v, out, a, out, b, out, here)
+        if p.variable[v] >= 0:
+            _leaf(p, parts, v, out, at[v])
+            continue
+        one, two = p.tree_left[v], p.tree_right[v]
+        some = slice(parts.start[v], parts.start[v + 1])
+        pair_left = at[one] + parts.left[some].astype(np.int64) * p.n_nodes[one]
+        pair_right = at[two] + parts.right[some].astype(np.int64) * p.n_nodes[two]
+        _join(p, v, out, out, pair_left, pair_right, both, out, at[v])
     return out
+
+
+@kernel
+def _leaf(p: Mixing, parts: Parts, v: int, out: Array, at: int) -> None:
+    """Add up the weights of the values that each part allows, from sums over pairs, of pairs..."""
+    width = p.n_nodes[v]
+    cards = (p.leaf_at[v + 1] - p.leaf_at[v]) // width
+    tree = np.empty((2 * cards, width))
+    tree[cards:] = p.leaf[p.leaf_at[v] : p.leaf_at[v + 1]].reshape(cards, width)
+    for k in range(cards - 1, 0, -1):
+        tree[k] = tree[2 * k] + tree[2 * k + 1]
+    for u in range(parts.start[v + 1] - parts.start[v]):
+        total = out[at + u * width : at + (u + 1) * width]
+        for run in range(parts.run_at[parts.start[v] + u], parts.run_at[parts.start[v] + u + 1]):
+            low, high = cards + parts.low[run], cards + parts.high[run]
+            while low < high:
+                if low & 1:
+                    total += tree[low]
+                    low += 1
+                if high & 1:
+                    high -= 1
+                    total += tree[high]
+                low >>= 1
+                high >>= 1
 
 
 @kernel
@@ -111,118 +130,148 @@ def expect(
 
     For a row most parts are dead, as a known value lies outside of them, and many are
     alike, as they differ in what they ask of known values only. ``rep`` tells for each
-    part which of the vectors of its layer is its own, -1 for none.
+    part which of the vectors of its layer is its own, -1 for none. Of a layer with more
+    parts than boxes are alive only those of living boxes are looked at.
     """
     n_layers = len(p.variable)
     work = np.empty(at[-1])
     rep = np.empty(parts.start[-1], np.int32)
+    seen = np.full(parts.start[-1], -1, np.int32)  # the row that a part was last looked at for
     count = np.empty(n_layers, np.int64)
     known = np.empty(n_layers, np.uint8)  # whether a value below is known
     new = np.empty(n_layers, np.uint8)  # whether values below differ from those of the last row
-    table = np.zeros(DENSE, np.int64)
-    hash_key = np.zeros(1, np.int64)
-    hash_id = np.zeros(1, np.int64)
-    stamp = np.int64(0)
-    most = 0
-    for v in range(n_layers):
-        most = max(most, parts.start[v + 1] - parts.start[v])
+    whole = np.zeros(n_layers, np.uint8)  # whether all parts were looked at
+    alive = np.empty(len(value), np.int64)
+    most = np.max(np.diff(parts.start))
     pair_left = np.empty(most, np.int64)
     pair_right = np.empty(most, np.int64)
     both = np.empty(AT_ONCE * max(1, np.max(np.diff(p.element_at))))
-    n_out = value.shape[1]
+    table = np.zeros(DENSE, np.int64)
+    size = 1
+    while size < 2 * most:
+        size *= 2
+    hash_key = np.zeros(size, np.int64)
+    hash_id = np.zeros(size, np.int64)
+    stamp = np.int64(0)
     root = p.order[n_layers - 1]
     for r in range(begin, end):
-        for v in p.order[: n_layers - 1]:
-            if p.variable[v] >= 0:
-                new[v] = r == begin or codes[r, p.variable[v]] != codes[r - 1, p.variable[v]]
-            else:
-                new[v] = new[p.tree_left[v]] | new[p.tree_right[v]]
-            if not new[v]:  # as it was for the row before
-                continue
-            n_parts = parts.start[v + 1] - parts.start[v]
-            width = p.n_nodes[v]
-            reps = rep[parts.start[v] : parts.start[v + 1]]
+        for v in range(n_layers):
             if p.variable[v] >= 0:
                 x = codes[r, p.variable[v]]
-                known[v] = x >= 0
-                if x < 0:
-                    count[v] = n_parts
-                    for u in range(n_parts):
-                        reps[u] = u
-                else:
-                    cards = (p.leaf_at[v + 1] - p.leaf_at[v]) // width
-                    count[v] = 1
-                    for u in range(n_parts):
-                        inside = parts.member[parts.member_at[v] + u * cards + x]
-                        reps[u] = 0 if inside else -1
-                    for n in range(width):
-                        work[at[v] + n] = p.leaf[p.leaf_at[v] + x * width + n]
-                    _scale(work, at[v], width, 1)
+                new[v] = r == begin or x != codes[r - 1, p.variable[v]]
+                if new[v]:
+                    known[v] = x >= 0
+                    count[v] = _place(p, parts, v, x, rep, work, at[v])
+        n_alive = _alive(parts, rep, alive)
+        for v in p.order[: n_layers - 1]:
+            if p.variable[v] >= 0:
                 continue
             one, two = p.tree_left[v], p.tree_right[v]
+            new[v] = new[one] | new[two]
+            if whole[v] and not new[v]:  # as it was for the row before
+                continue
+            n_parts = parts.start[v + 1] - parts.start[v]
             known[v] = known[one] | known[two]
+            reps = rep[parts.start[v] : parts.start[v + 1]]
+            whole[v] = not known[v] or n_parts <= n_alive or parts.of_box_at[v] < 0
             if not known[v]:
                 count[v] = n_parts
                 for u in range(n_parts):
                     reps[u] = u
                 continue
-            left = work if known[one] else prior
-            right = work if known[two] else prior
             left_reps = rep[parts.start[one] : parts.start[one + 1]]
             right_reps = rep[parts.start[two] : parts.start[two + 1]]
+            lefts = parts.left[parts.start[v] : parts.start[v + 1]]
+            rights = parts.right[parts.start[v] : parts.start[v + 1]]
+            looked = seen[parts.start[v] : parts.start[v + 1]]
             n_right = count[two]
-            pairs = count[one] * n_right
-            dense = pairs <= DENSE
+            dense = count[one] * n_right <= DENSE
+            looks = n_parts if whole[v] else n_alive
+            mask = np.int64(1)
+            while mask < 2 * looks:
+                mask *= 2
+            mask -= 1
             stamp += 1
-            if not dense:
-                size = 1
-                while size < 2 * min(pairs, n_parts):
-                    size *= 2
-                if len(hash_key) < size:
-                    hash_key = np.zeros(size, np.int64)
-                    hash_id = np.zeros(size, np.int64)
-                mask = np.int64(len(hash_key) - 1)
             found = 0
-            first = parts.first[parts.first_at[v] : parts.first_at[v + 1]]
-            halves = parts.right[parts.start[v] : parts.start[v + 1]]
-            for a in range(len(first) - 1):
-                i = left_reps[a]
-                if i < 0:
-                    for u in range(first[a], first[a + 1]):
-                        reps[u] = -1
-                    continue
-                for u in range(first[a], first[a + 1]):
-                    j = right_reps[halves[u]]
-                    if j < 0:
-                        reps[u] = -1
+            for k in range(looks):
+                u = k
+                if not whole[v]:
+                    u = parts.of_box[parts.of_box_at[v] + alive[k]]
+                    if looked[u] == r:
                         continue
-                    key = i * n_right + j
-                    own = found
-                    if dense:
-                        seen = table[key]
-                        if seen >> 32 == stamp:
-                            own = seen & 0xFFFFFFFF
-                        else:
-                            table[key] = (stamp << 32) | found
+                    looked[u] = r
+                i, j = left_reps[lefts[u]], right_reps[rights[u]]
+                if i < 0 or j < 0:
+                    reps[u] = -1
+                    continue
+                key = i * n_right + j
+                own = found
+                if dense:
+                    known_as = table[key]
+                    if known_as >> 32 == stamp:
+                        own = known_as & 0xFFFFFFFF
                     else:
-                        tag = (stamp << 40) ^ key
-                        slot = (key * np.int64(0x9E3779B97F4A7C1)) >> 20 & mask
-                        while hash_key[slot] != tag and hash_key[slot] >> 40 == stamp:
-                            slot = (slot + 1) & mask
-                        if hash_key[slot] == tag:
-                            own = hash_id[slot]
-                        else:
-                            hash_key[slot] = tag
-                            hash_id[slot] = found
-                    reps[u] = own
-                    if own == found:
-                        pair_left[found] = at[one] + i * p.n_nodes[one]
-                        pair_right[found] = at[two] + j * p.n_nodes[two]
-                        found += 1
+                        table[key] = (stamp << 32) | found
+                else:
+                    tag = (stamp << 40) ^ key
+                    slot = (key * np.int64(0x9E3779B97F4A7C1)) >> 20 & mask
+                    while hash_key[slot] != tag and hash_key[slot] >> 40 == stamp:
+                        slot = (slot + 1) & mask
+                    if hash_key[slot] == tag:
+                        own = hash_id[slot]
+                    else:
+                        hash_key[slot] = tag
+                        hash_id[slot] = found
+                reps[u] = own
+                if own == found:
+                    pair_left[found] = at[one] + i * p.n_nodes[one]
+                    pair_right[found] = at[two] + j * p.n_nodes[two]
+                    found += 1
+            left = work if known[one] else prior
+            right = work if known[two] else prior
             _join(p, v, left, right, pair_left[:found], pair_right[:found], both, work, at[v])
             count[v] = found
-            _scale(work, at[v], width, found)
-        _sum_up(p, parts, value, prior, at, work, rep, known, root, out[r], n_out)
+            _scale(work, at[v], p.n_nodes[v], found)
+        one, two = p.tree_left[root], p.tree_right[root]
+        left = work if known[one] else prior
+        right = work if known[two] else prior
+        _sum_up(p, parts, value, left, right, at, rep, alive[:n_alive], root, out[r])
+
+
+@kernel
+def _place(p: Mixing, parts: Parts, v: int, x: int, rep: Array, work: Array, at: int) -> int:
+    """Find the parts of a leaf that a value lies in; returns how many vectors the leaf has."""
+    first, n_parts = parts.start[v], parts.start[v + 1] - parts.start[v]
+    if x < 0:
+        for u in range(n_parts):
+            rep[first + u] = u
+        return int(n_parts)
+    for u in range(first, first + n_parts):
+        rep[u] = -1
+        for run in range(parts.run_at[u], parts.run_at[u + 1]):
+            if parts.low[run] <= x < parts.high[run]:
+                rep[u] = 0
+    width = p.n_nodes[v]
+    for n in range(width):
+        work[at + n] = p.leaf[p.leaf_at[v] + x * width + n]
+    _scale(work, at, width, 1)
+    return 1
+
+
+@kernel
+def _alive(parts: Parts, rep: Array, alive: Array) -> int:
+    """List the boxes that no known value lies outside of; returns their number."""
+    found = 0
+    for box in range(len(alive)):
+        lives = True
+        for k in range(parts.asked_at[box], parts.asked_at[box + 1]):
+            if rep[parts.asked[k]] < 0:
+                lives = False
+                break
+        if lives:
+            alive[found] = box
+            found += 1
+    return found
 
 
 @kernel
@@ -241,40 +290,30 @@ def _sum_up(
     p: Mixing,
     parts: Parts,
     value: Array,
-    prior: Array,
+    left: Array,
+    right: Array,
     at: Array,
-    work: Array,
     rep: Array,
-    known: Array,
+    alive: Array,
     root: int,
     out: Array,
-    n_out: int,
 ) -> None:
     """Add up the boxes at the root, divided by the probability of what is known."""
     one, two = p.tree_left[root], p.tree_right[root]
-    left = work if known[one] else prior
-    right = work if known[two] else prior
     total = 0.0
     out[:] = 0.0
-    first = parts.first_at[root]
-    for a in range(parts.first_at[root + 1] - first - 1):
-        i = rep[parts.start[one] + a]
-        if i < 0:
-            continue
-        x = at[one] + i * p.n_nodes[one]
-        for u in range(parts.first[first + a], parts.first[first + a + 1]):
-            j = rep[parts.start[two] + parts.right[parts.start[root] + u]]
-            if j < 0:
-                continue
-            y = at[two] + j * p.n_nodes[two]
-            share = 0.0
-            for q in range(p.element_at[root], p.element_at[root + 1]):
-                for run in range(p.run_at[q], p.run_at[q + 1]):  # the root is a single node
-                    weight = p.weight[p.weight_at[run]]
-                    share += weight * left[x + p.left[q]] * right[y + p.right[q]]
-            if u == 0:
-                total = share
-            for k in range(n_out):
-                out[k] += share * value[u, k]
-    for k in range(n_out):
+    for u in alive:
+        k = parts.start[root] + u
+        x = at[one] + rep[parts.start[one] + parts.left[k]] * p.n_nodes[one]
+        y = at[two] + rep[parts.start[two] + parts.right[k]] * p.n_nodes[two]
+        share = 0.0
+        for q in range(p.element_at[root], p.element_at[root + 1]):
+            for run in range(p.run_at[q], p.run_at[q + 1]):  # the root is a single node
+                weight = p.weight[p.weight_at[run]]
+                share += weight * left[x + p.left[q]] * right[y + p.right[q]]
+        if u == 0:
+            total = share
+        for k in range(len(out)):
+            out[k] += share * value[u, k]
+    for k in range(len(out)):
         out[k] = out[k] / total if total > 0.0 else np.nan

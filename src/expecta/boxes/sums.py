@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from expecta.arrays import Bools, Floats, Ints
+from expecta.arrays import Floats, Ints
+from expecta.boxes.sets import Runs, Sets, common, inside, meet
 
 __all__ = ["BoxSum"]
 
@@ -23,7 +24,7 @@ class BoxSum:
     different and none of them empty; the first allows everything.
     """
 
-    sets: tuple[Bools, ...]  # of each variable  # (sets, values)
+    sets: tuple[tuple[Runs, ...], ...]  # of each variable
     box: Ints  # number of the set that each box has of each variable  # (boxes, variables)
     value: Floats  # (boxes, outputs)
 
@@ -31,10 +32,10 @@ class BoxSum:
         """Compute the sum for complete rows, box by box.  # (rows, outputs)."""
         total = np.zeros((len(codes), self.value.shape[1]))
         for box, value in zip(self.box, self.value, strict=True):
-            inside = np.ones(len(codes), bool)
+            fits = np.ones(len(codes), bool)
             for variable in np.flatnonzero(box):
-                inside &= self.sets[variable][box[variable], codes[:, variable]]
-            total[inside] += value
+                fits &= inside(self.sets[variable][box[variable]], codes[:, variable])
+            total[fits] += value
         return total
 
     @property
@@ -43,14 +44,14 @@ class BoxSum:
         return len(self.box)
 
     @classmethod
-    def of(cls, boxes: Sequence[dict[int, Bools]], value: Floats, cardinalities: Ints) -> BoxSum:
+    def of(cls, boxes: Sequence[dict[int, Runs]], value: Floats, cardinalities: Ints) -> BoxSum:
         """Build from the sets of each box, by variable; a variable without a set is free."""
-        lists = [_Sets(int(card)) for card in cardinalities]
+        lists = [Sets([(0, int(card))]) for card in cardinalities]
         box = np.zeros((len(boxes), len(lists)), np.int32)
         for i, one in enumerate(boxes):
             for variable, allowed in one.items():
                 box[i, variable] = lists[variable].number(allowed)
-        return cls(tuple(one.table() for one in lists), box, value).merged()
+        return cls(tuple(one.all() for one in lists), box, value).merged()
 
     def merged(self) -> BoxSum:
         """Add up the values of equal boxes."""
@@ -65,12 +66,12 @@ class BoxSum:
 
     def joined(self, other: BoxSum) -> BoxSum:
         """Add another sum over the same variables."""
-        lists = [_Sets(one.shape[1], one) for one in self.sets]
+        lists = [Sets(one) for one in self.sets]
         theirs = other.box.copy()
         for v, (known, new) in enumerate(zip(lists, other.sets, strict=True)):
             theirs[:, v] = np.array([known.number(allowed) for allowed in new])[other.box[:, v]]
         box, value = np.concatenate([self.box, theirs]), np.concatenate([self.value, other.value])
-        return BoxSum(tuple(one.table() for one in lists), box, value).merged()
+        return BoxSum(tuple(one.all() for one in lists), box, value).merged()
 
     def plus(self, constant: Floats) -> BoxSum:
         """Add a constant: the value of the box that holds everything."""
@@ -87,15 +88,15 @@ class BoxSum:
         if self.n_boxes * other.n_boxes > PAIRS * most:
             return None
         shared = np.flatnonzero(self.box.any(axis=0) & other.box.any(axis=0)).tolist()
-        meet = {v: _meet(self.sets[v], other.sets[v]) for v in shared}
+        touch = {v: meet(self.sets[v], other.sets[v]) for v in shared}
         pairs = []
         count, step = 0, max(CHUNK // max(other.n_boxes, 1), 1)
         for at in range(0, self.n_boxes, step):
             ours = self.box[at : at + step]
             i, j = np.divmod(np.arange(len(ours) * other.n_boxes), max(other.n_boxes, 1))
             for v in shared:
-                common = meet[v][ours[i, v], other.box[j, v]]
-                i, j = i[common], j[common]
+                both = touch[v][ours[i, v], other.box[j, v]]
+                i, j = i[both], j[both]
             pairs.append((at + i, j))
             count += len(i)
             if count > most:
@@ -104,41 +105,14 @@ class BoxSum:
         j = np.concatenate([np.zeros(0, np.int64), *(one for _, one in pairs)])
         sets, box = [], np.empty((len(i), len(self.sets)), np.int32)
         for v, (mine, theirs) in enumerate(zip(self.sets, other.sets, strict=True)):
-            known = _Sets(mine.shape[1])
+            known = Sets(mine[:1])
             keys, which = np.unique(
                 self.box[i, v].astype(np.int64) * len(theirs) + other.box[j, v], return_inverse=True
             )
-            a, b = np.divmod(keys, len(theirs))
-            numbers = np.array([known.number(one) for one in mine[a] & theirs[b]], np.int32)
-            box[:, v] = numbers[which.ravel()]
-            sets.append(known.table())
+            halves = (divmod(key, len(theirs)) for key in keys.tolist())
+            numbers = [known.number(common(mine[a], theirs[b])) for a, b in halves]
+            box[:, v] = np.array(numbers, np.int32)[which.ravel()]
+            sets.append(known.all())
         x, y = self.value[i], other.value[j]
         made = BoxSum(tuple(sets), box, x + y if add else x * y)
         return made if add else made.merged()
-
-
-def _meet(ours: Bools, theirs: Bools) -> Bools:
-    """Whether each two sets have a value in common."""
-    found: Bools = ours.astype(np.float32) @ theirs.astype(np.float32).T > 0
-    return found
-
-
-class _Sets:
-    """Sets of the values of a variable, each with a number."""
-
-    def __init__(self, cardinality: int, start: Bools | None = None) -> None:
-        everything = np.ones((1, cardinality), bool)
-        self._rows = list(everything if start is None else start)
-        self._numbers = {row.tobytes(): i for i, row in enumerate(self._rows)}
-
-    def number(self, allowed: Bools) -> int:
-        """Return the number of a set, a new one if need be."""
-        key = allowed.tobytes()
-        if key not in self._numbers:
-            self._numbers[key] = len(self._rows)
-            self._rows.append(allowed)
-        return self._numbers[key]
-
-    def table(self) -> Bools:
-        """Return all sets.  # (sets, values)."""
-        return np.array(self._rows)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from expecta.arrays import Bools, Floats, Ints
+from expecta.arrays import Floats, Ints
+from expecta.boxes import Runs, runs
 from expecta.densities.density import Density
 from expecta.encoding.columns import Column
 from expecta.encoding.numbers import NumberColumn
@@ -78,24 +79,64 @@ class Cells:
         examples = tuple(_with_missing(column, _examples(column.plain)) for column in found)
         return cls(fine, features, variable, examples)
 
-    def answers(self, questions: Sequence[Question]) -> list[tuple[int, Bools]]:
-        """Return the variable that each question is about, and its answer for each value.
+    def answers(self, questions: Sequence[Question]) -> list[tuple[int, Runs, Runs]]:
+        """Return the variable that each question is about, and the values of yes and of no.
 
-        A question about a feature that is the same for all rows has the variable -1.
+        A question about a feature that is the same for all rows has the variable -1, of one
+        value.
         """
         constant = self.features(self.features.rows)[0]
         known: dict[int, Floats] = {}
+        scales: dict[int, _Scale] = {}
         out = []
         for question in questions:
-            place = int(self.features.source[question.feature])
-            if place < 0:
-                out.append((-1, question.ask(constant[[question.feature]])))
-                continue
-            if place not in known:
-                known[place] = self.features.values(place, self.examples[place])
-            own = int(np.searchsorted(self.features.of(place), question.feature))
-            out.append((int(self.variable[place]), question.ask(known[place][:, own])))
+            feature = question.feature
+            place = int(self.features.source[feature])
+            if feature not in scales:
+                if place >= 0 and place not in known:
+                    known[place] = self.features.values(place, self.examples[place])
+                own = int(np.searchsorted(self.features.of(place), feature))
+                values = known[place][:, own] if place >= 0 else constant[[feature]]
+                scales[feature] = _Scale.of(values)
+            variable = int(self.variable[place]) if place >= 0 else -1
+            out.append((variable, *scales[feature].ask(question)))
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Scale:
+    """A feature's number for each value of a column."""
+
+    numbers: Floats
+    rises: bool  # whether they never fall, a last NaN aside
+    rounded: Floats  # to 32 bits
+
+    @classmethod
+    def of(cls, numbers: Floats) -> _Scale:
+        with np.errstate(over="ignore"):
+            rounded = numbers.astype(np.float32).astype(np.float64)
+        whole = numbers[:-1] if np.isnan(numbers[-1]) else numbers
+        return cls(numbers, bool(np.all(whole[1:] >= whole[:-1])), rounded)
+
+    def ask(self, question: Question) -> tuple[Runs, Runs]:
+        """Return the values of yes and of no; a threshold on a scale takes a search."""
+        if question.among is not None or not self.rises:
+            yes = question.ask(self.numbers)
+            return runs(yes), runs(~yes)
+        numbers = self.rounded if question.single else self.numbers
+        n = len(numbers) - int(np.isnan(numbers[-1]))
+        cut = int(np.searchsorted(numbers[:n], question.at_most, side="right"))
+        below, above = ((0, cut) if cut else ()), ((cut, n) if cut < n else ())
+        if n == len(numbers):
+            return below, above
+        if question.missing:
+            return _with_last(below, n), above
+        return below, _with_last(above, n)
+
+
+def _with_last(one: Runs, n: int) -> Runs:
+    """Add the value n to a set of smaller ones."""
+    return (*one[:-1], n + 1) if one and one[-1] == n else (*one, n, n + 1)
 
 
 def _cuts(features: Features, place: int, column: Column, questions: Sequence[Question]) -> Floats:

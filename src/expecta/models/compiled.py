@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from expecta.arrays import Bools, Floats
-from expecta.boxes import BoxSum
+from expecta.arrays import Floats, Ints
+from expecta.boxes import BoxSum, Runs, common, runs
 from expecta.boxes.sums import PAIRS
 from expecta.models.cells import Cells
 from expecta.models.forms import Trees
@@ -30,13 +30,13 @@ class Written:
 
     def as_boxes(self) -> BoxSum:
         """Write all of it as boxes: values of a table that are equal make one."""
-        found: list[dict[int, Bools]] = []
+        found: list[dict[int, Runs]] = []
         values = []
         for variable, table in enumerate(self.tables):
             rows, which = np.unique(table, axis=0, return_inverse=True)
             for number, row in enumerate(rows):
                 if np.any(row):
-                    found.append({variable: which.ravel() == number})
+                    found.append({variable: runs(which.ravel() == number)})
                     values.append(row)
         cards = np.array([len(table) for table in self.tables])
         shape = (-1, len(self.bias))
@@ -54,10 +54,10 @@ def write_trees(trees: Trees, cells: Cells) -> Written:
     bias = trees.bias.astype(np.float64).copy()
     tables = tuple(np.zeros((int(card), outputs)) for card in cards)
     answers = cells.answers(trees.questions)
-    boxes: list[dict[int, Bools]] = []
+    boxes: list[dict[int, Runs]] = []
     values: list[Floats] = []
     for root in trees.start[:-1].tolist():
-        leaves = _leaves(trees, root, answers)
+        leaves = _leaves(trees, root, answers, cards)
         used = {variable for box, _ in leaves for variable in box}
         if len(used) > 1:
             boxes += [box for box, _ in leaves]
@@ -66,7 +66,8 @@ def write_trees(trees: Trees, cells: Cells) -> Written:
         for box, value in leaves:
             if box:
                 ((variable, allowed),) = box.items()
-                tables[variable][allowed] += value
+                for low, high in zip(allowed[::2], allowed[1::2], strict=True):
+                    tables[variable][low:high] += value
             else:
                 bias += value
     found = BoxSum.of(boxes, np.array(values).reshape(-1, outputs), cards)
@@ -85,7 +86,7 @@ def partition(trees: Trees, cells: Cells, most: int) -> BoxSum | None:
     cards = cells.density.encoder_.cardinalities_
     found = BoxSum.of([{}], trees.bias[None].astype(np.float64), cards)
     for root in trees.start[:-1].tolist():
-        leaves = _leaves(trees, root, answers)
+        leaves = _leaves(trees, root, answers, cards)
         tree = BoxSum.of(
             [box for box, _ in leaves], np.array([value for _, value in leaves]), cards
         )
@@ -100,25 +101,21 @@ def partition(trees: Trees, cells: Cells, most: int) -> BoxSum | None:
 
 
 def _leaves(
-    trees: Trees, root: int, answers: list[tuple[int, Bools]]
-) -> list[tuple[dict[int, Bools], Floats]]:
+    trees: Trees, root: int, answers: list[tuple[int, Runs, Runs]], cards: Ints
+) -> list[tuple[dict[int, Runs], Floats]]:
     """Return the boxes of a tree's leaves that some value of the density reaches."""
     leaves = []
-    todo: list[tuple[int, dict[int, Bools]]] = [(root, {})]
+    todo: list[tuple[int, dict[int, Runs]]] = [(root, {})]
     while todo:
         node, box = todo.pop()
         asked = int(trees.question[node])
         if asked < 0:
             leaves.append((box, trees.value[node]))
             continue
-        variable, yes = answers[asked]
-        for child, answer in ((trees.left[node], yes), (trees.right[node], ~yes)):
-            if variable < 0:
-                if answer[0]:
-                    todo.append((int(child), box))
-                continue
-            allowed = box[variable] & answer if variable in box else answer
-            if allowed.any():
-                full = bool(allowed.all())
+        variable, yes, no = answers[asked]
+        for child, answer in ((trees.left[node], yes), (trees.right[node], no)):
+            allowed = common(box[variable], answer) if variable in box else answer
+            if allowed:
+                full = variable < 0 or allowed == (0, cards[variable])
                 todo.append((int(child), box if full else box | {variable: allowed}))
     return leaves
