@@ -22,6 +22,8 @@ from expecta.encoding.tables import Table, check_size, read_table
 from expecta.errors import DomainError
 from expecta.estimators.inputs import checked_penalties, read, refuse_rounding
 from expecta.estimators.training import Seeds, Training, completed
+from expecta.explore.asking import Asking
+from expecta.explore.seen import Seen
 from expecta.learn.regression import LOSSES, Curve, Grown, grow
 from expecta.pair import Pair
 from expecta.queries.distribution import Distribution
@@ -37,12 +39,13 @@ ROUNDS = 3  # of weighing completions by the target and learning anew
 UNTESTED = 3.0  # penalty where there are too few rows to choose one
 
 
-class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
+class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
     """A density of the inputs and a circuit for the target, over one vtree."""
 
     density_: Density  # as it learned
     refined_: Density  # the same with finer bins, which the circuit takes
     pair_: Pair
+    seen_: Seen | None  # training rows, beside which answers about groups stand
 
     def __init__(
         self,
@@ -189,6 +192,12 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
         grown = model._grow(training._replace(fold=None), y[:, None], "squared", keep_folds=False)
         model.pair_ = Pair(model.refined_.circuit, grown.circuit)
         return model
+
+    def _keep(self, table: Table, target: Floats, weight: Floats, y: Any) -> None:  # noqa: ANN401
+        """Set ``seen_``."""
+        name = getattr(y, "name", None)
+        named = name if isinstance(name, str) else "prediction"
+        self.seen_ = Seen.of(table, self.encoder_, target, weight, named)
 
     # -- asking -----------------------------------------------------------------------
 

@@ -1,0 +1,167 @@
+"""The training rows, kept so that answers stand beside plain averages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.arrays import Bools, Floats
+from expecta.encoding import Encoder
+from expecta.encoding.categories import CategoryColumn
+from expecta.encoding.cells import Cells
+from expecta.encoding.columns import Column
+from expecta.encoding.numbers import NumberColumn
+from expecta.encoding.tables import Table
+from expecta.errors import DomainError
+
+__all__ = ["Average", "Seen"]
+
+Array = npt.NDArray[Any]
+LEVEL = 0.95  # of the interval of an average
+
+
+@dataclass(frozen=True)
+class Average:
+    """A plain average of the target over training rows, with a 95% interval of Student's t."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Training rows as they were.
+
+    Attributes
+    ----------
+    columns
+        By column of the encoder: numbers (float64, NaN where unknown; times in
+        microseconds), or for all that are not numbers the codes of values (integers, -1
+        where unknown).  # (rows,) each
+    target
+        The target of each row: a number, or the place of its class; None if it was not given.
+    weight
+        How much each row counted.
+    name
+        What the target is called.
+    """
+
+    columns: tuple[Array, ...]
+    target: Floats | None
+    weight: Floats
+    name: str
+
+    @classmethod
+    def of(
+        cls, table: Table, encoder: Encoder, target: Floats | None, weight: Floats, name: str
+    ) -> Seen:
+        """Keep the columns of a table that an encoder knows."""
+        places = encoder._places(table)
+        columns = []
+        for column, place in zip(encoder.columns_, places, strict=True):
+            cells = table.column(place)
+            if isinstance(column, NumberColumn):
+                columns.append(np.array(cells.as_numbers(column.kind, column.zone), np.float64))
+            else:
+                codes = column.encode(cells)
+                columns.append(codes.astype(np.min_scalar_type(-max(column.cardinality, 1))))
+        return cls(tuple(columns), target, np.asarray(weight, np.float64), name)
+
+    def table(self, encoder: Encoder) -> Table:
+        """Return the rows as a table, which can be encoded, asked and matched."""
+        pairs = zip(encoder.columns_, self.columns, strict=True)
+        columns = tuple(_cells(column, values) for column, values in pairs)
+        return Table("dict", tuple(cells.name for cells in columns), len(self), columns)
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def outcome(self, of_class: int | None) -> Floats | None:
+        """Return what averages are of: the target, or whether it is a class."""
+        if self.target is None or of_class is None:
+            return self.target
+        same: Floats = (self.target == of_class).astype(np.float64)
+        return same
+
+    def average(self, rows: Bools, outcome: Floats | None) -> Average | None:
+        """Average an outcome over some rows by weight; None for fewer than two rows of weight.
+
+        The interval is Student's, with as many degrees of freedom as there are rows of equal
+        weight that say as much (Kish), less one. For a share it is cut to 0 .. 1.
+        """
+        if outcome is None:
+            return None
+        weight, value = self.weight[rows], outcome[rows]
+        weight, value = weight[weight > 0], value[weight > 0]
+        if len(value) < 2:
+            return None
+        from scipy.special import stdtrit
+
+        weight = weight / weight.sum()
+        mean = float(weight @ value)
+        size = 1.0 / float(weight @ weight)
+        spread = float(weight @ (value - mean) ** 2) / (1.0 - 1.0 / size)
+        half = float(stdtrit(size - 1.0, 0.5 + LEVEL / 2)) * np.sqrt(spread / size)
+        return Average(mean, mean - half, mean + half)
+
+    # -- files ------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, Array]:
+        """Return all but the name as arrays."""
+        found: dict[str, Array] = {str(place): one for place, one in enumerate(self.columns)}
+        found["weight"] = self.weight
+        if self.target is not None:
+            found["target"] = self.target
+        return found
+
+    @classmethod
+    def from_arrays(
+        cls, given: dict[str, Array], name: object, encoder: Encoder, classes: int | None
+    ) -> Seen:
+        """Read what :meth:`arrays` returned, or raise a DomainError that says what is wrong."""
+        if not isinstance(name, str):
+            raise DomainError("the target of its training rows has no name")
+        names = {*map(str, range(len(encoder.columns_))), "weight"}
+        if set(given) - {"target"} != names:
+            raise DomainError("its training rows have other columns than its density")
+        weight, target = given["weight"], given.get("target")
+        rows = weight.shape
+        if weight.dtype != np.float64 or len(rows) != 1 or not _finite(weight) or weight.min() < 0:
+            raise DomainError("the weights of its training rows are not numbers from 0 on")
+        if target is not None:
+            good = target.dtype == np.float64 and target.shape == rows and _finite(target)
+            if good and classes is not None:
+                good = bool(np.all((target >= 0) & (target < classes) & (target % 1 == 0)))
+            if not good:
+                raise DomainError("the targets of its training rows make no sense")
+        columns = tuple(given[str(place)] for place in range(len(encoder.columns_)))
+        for column, values in zip(encoder.columns_, columns, strict=True):
+            good = values.shape == rows
+            if isinstance(column, NumberColumn):
+                good = good and values.dtype == np.float64
+            else:
+                good = good and values.dtype in (np.int8, np.int16, np.int32)
+                good = good and bool(np.all((values >= -1) & (values < column.cardinality)))
+            if not good:
+                raise DomainError(f"column {column.name!r} of its training rows makes no sense")
+        return cls(columns, target, weight, name)
+
+
+def _cells(column: Column, values: Array) -> Cells:
+    """Return the cells of a column as a table has them."""
+    if isinstance(column, NumberColumn):
+        return Cells(column.name, column.kind, column.dtype, numbers=values, zone=column.zone)
+    if isinstance(column, CategoryColumn):
+        levels = (*column.values, *column.labels[len(column.values) :])
+        return Cells(column.name, column.kind, column.dtype, codes=values, levels=levels)
+    kind = "unknown" if column.kind == "unknown" else "integer"
+    numbers = np.where(values < 0, np.nan, values.astype(np.float64))
+    return Cells(column.name, kind, column.dtype, numbers=numbers)
+
+
+def _finite(values: Array) -> bool:
+    return bool(len(values) and np.all(np.isfinite(values)))
