@@ -23,7 +23,7 @@ from expecta.errors import DomainError
 from expecta.estimators.inputs import checked_penalties, read, refuse_rounding
 from expecta.estimators.training import Seeds, Training, completed
 from expecta.explore.asking import Asking
-from expecta.explore.seen import Seen
+from expecta.explore.seen import Seen, name_of
 from expecta.learn.regression import LOSSES, Curve, Grown, grow
 from expecta.pair import Pair
 from expecta.queries.distribution import Distribution
@@ -195,9 +195,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, table: Table, target: Floats, weight: Floats, y: Any) -> None:  # noqa: ANN401
         """Set ``seen_``."""
-        name = getattr(y, "name", None)
-        named = name if isinstance(name, str) else "prediction"
-        self.seen_ = Seen.of(table, self.encoder_, target, weight, named)
+        self.seen_ = Seen.of(table, self.encoder_, target, weight, name_of(y))
 
     # -- asking -----------------------------------------------------------------------
 

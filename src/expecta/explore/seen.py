@@ -17,7 +17,7 @@ from expecta.encoding.numbers import NumberColumn
 from expecta.encoding.tables import Table
 from expecta.errors import DomainError
 
-__all__ = ["Average", "Seen"]
+__all__ = ["Average", "Seen", "name_of"]
 
 Array = npt.NDArray[Any]
 LEVEL = 0.95  # of the interval of an average
@@ -70,6 +70,25 @@ class Seen:
                 codes = column.encode(cells)
                 columns.append(codes.astype(np.min_scalar_type(-max(column.cardinality, 1))))
         return cls(tuple(columns), target, np.asarray(weight, np.float64), name)
+
+    @classmethod
+    def beside(
+        cls,
+        table: Table,
+        encoder: Encoder,
+        y: Any,  # noqa: ANN401
+        weight: npt.ArrayLike | None,
+        classes: Array | None,
+    ) -> Seen:
+        """Keep rows that a density has learned from, and if it is given their target."""
+        from expecta.estimators.inputs import read_target, row_weights
+
+        target = None
+        if y is not None and np.ndim(y) == 1:
+            target = read_target(y) if classes is None else _places(y, classes)
+            if len(target) != table.n_rows:
+                raise DomainError(f"X has {table.n_rows} rows and y {len(target)}")
+        return cls.of(table, encoder, target, row_weights(weight, table.n_rows), name_of(y))
 
     def table(self, encoder: Encoder) -> Table:
         """Return the rows as a table, which can be encoded, asked and matched."""
@@ -149,6 +168,22 @@ class Seen:
             if not good:
                 raise DomainError(f"column {column.name!r} of its training rows makes no sense")
         return cls(columns, target, weight, name)
+
+
+def name_of(y: Any) -> str:  # noqa: ANN401
+    """Return what a target is called: the name of a series, if it has one."""
+    name = getattr(y, "name", None)
+    return name if isinstance(name, str) else "prediction"
+
+
+def _places(y: Any, classes: Array) -> Floats:  # noqa: ANN401
+    """Return the place of each label among the classes."""
+    labels, which = np.unique(np.asarray(y), return_inverse=True)
+    known = {one: place for place, one in enumerate(classes.tolist())}
+    for label in labels.tolist():
+        if label not in known:
+            raise DomainError(f"y has the class {label!r:.60}, which the model does not know")
+    return np.array([known[one] for one in labels.tolist()], np.float64)[which.ravel()]
 
 
 def _cells(column: Column, values: Array) -> Cells:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from expecta.encoding.columns import suggestion
 from expecta.errors import DomainError
@@ -32,7 +31,10 @@ _SEVERAL = (
 
 def subject_of(model: Any, of: Any = None) -> Subject:  # noqa: ANN401
     """Return what is asked of an estimator that has learned."""
-    check_is_fitted(model)
+    if hasattr(model, "template_") or not hasattr(model, "pair_"):
+        from expecta.explore.modelled import of_predictor
+
+        return of_predictor(model, of)
     return of_circuits(model, of)
 
 
