@@ -1,0 +1,68 @@
+"""The parts that a column falls into when groups are made: categories, or quarters of numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from expecta.arrays import Floats, Ints
+from expecta.encoding.columns import Column
+from expecta.encoding.numbers import NumberColumn
+from expecta.explore.conditions import quoted
+from expecta.explore.groups import Population
+from expecta.explore.sets import Chosen
+from expecta.explore.subject import Subject
+
+__all__ = ["Part", "parts_of"]
+
+QUARTERS = 4  # parts of a column of numbers
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some values of a variable, and how they are called."""
+
+    variable: int
+    members: tuple[int, ...]
+    text: str
+
+    @property
+    def values(self) -> Ints:
+        """The values as an array."""
+        return np.array(self.members, np.int64)
+
+
+def parts_of(subject: Subject, population: Population) -> list[list[Part]]:
+    """Return the parts of every column that the population can be in.
+
+    A category is a part of its own. The bins of numbers make four parts of about equal share
+    of the population, fewer where a bin has more than that.
+    """
+    weight = population.weight / population.weight.sum()
+    posterior = subject.circuit.marginals(population.evidence)
+    return [
+        _parts(variable, column, weight @ posterior[variable])
+        for variable, column in enumerate(subject.encoder.columns_)
+    ]
+
+
+def _parts(variable: int, column: Column, share: Floats) -> list[Part]:
+    used = np.flatnonzero(share > 0)
+    if isinstance(column, NumberColumn) and len(used) > QUARTERS:
+        middle = np.cumsum(share[used]) - 0.5 * share[used]
+        quarter = np.minimum((middle * QUARTERS).astype(np.int64), QUARTERS - 1)
+        sets = [used[quarter == one] for one in np.unique(quarter)]
+    else:
+        sets = [used[[i]] for i in range(len(used))]
+    return [Part(variable, tuple(one.tolist()), _text(column, one)) for one in sets]
+
+
+def _text(column: Column, values: Ints) -> str:
+    """Write a part as a condition on what was seen in it."""
+    name = quoted(column.name)
+    if not isinstance(column, NumberColumn):
+        return Chosen(frozenset(values.tolist()), column.cardinality).text(name, column)
+    first, last = column.labels[values[0]], column.labels[values[-1]]
+    low, high = first.split(" to ")[0], last.split(" to ")[-1]
+    return f"{name} == {low}" if low == high else f"{name} {low} to {high}"
