@@ -261,12 +261,16 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
     # -- files ------------------------------------------------------------------------
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the estimator into one file. Atomic."""
+    def save(self, path: str | PathLike[str], *, rows: bool = True) -> None:
+        """Write the estimator into one file. Atomic.
+
+        The file holds the *training rows*, which answers about groups are compared with; to
+        pass a model on without its data, leave them out by ``rows=False``.
+        """
         from expecta.estimators.files import save
 
         check_is_fitted(self, "pair_")
-        save(self, path)
+        save(self, path, rows)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:

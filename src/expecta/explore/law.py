@@ -12,7 +12,7 @@ from expecta.queries.distribution import Distribution
 
 __all__ = ["Atoms", "Drawn", "Law", "Spread"]
 
-HALVINGS = 64  # of the range that a quantile lies in
+HALVINGS = 30, 64  # of the range that a quantile lies in: where it is blurred, and where not
 NEAR = 1e-12  # a threshold this close to a value, relatively, is that value
 
 
@@ -104,10 +104,12 @@ class Spread(Law):
         """Return quantiles by halving; their errors from those of the probabilities."""
         levels = np.concatenate([q, q - self._error, q + self._error])
         low, high = np.full(len(levels), self._low), np.full(len(levels), self._high)
-        for _ in range(HALVINGS):
+        for _ in range(HALVINGS[self._shift == 0]):
             middle = 0.5 * (low + high)
             enough = self._mixed(middle) >= levels - 1e-12
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         found, least, most = high.reshape(3, -1)
-        reach = self._link(most + self._shift) - self._link(least - self._shift)
-        return self._link(found), reach if self._shift or self._error else 0.0 * reach
+        middle = self._link(found)
+        below = middle - self._link(least - self._shift)
+        error = np.maximum(below, self._link(most + self._shift) - middle)
+        return middle, error if self._shift or self._error else 0.0 * error

@@ -13,10 +13,11 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.encoding.tables import Table, read_table
 from expecta.errors import DomainError
 from expecta.evidence import Evidence
+from expecta.explore.about import About, Answer, Sampling
 from expecta.explore.law import NEAR, Atoms, Law
 from expecta.explore.paired import Linked, Shares, one_output
 from expecta.explore.softened import Softened
-from expecta.explore.subject import About, Answer, Sampling, Subject
+from expecta.explore.subject import Subject
 from expecta.explore.subjects import CELLS, class_place
 from expecta.models.answers import Answers
 from expecta.models.links import respond
@@ -177,16 +178,16 @@ def _answered(about: About, answers: Answers, output: int) -> Subject:
         return Drawn(about, answers, output)
     if isinstance(route, Boxes):
         return Boxed(about, answers, output)
-    g = route.pair.g
+    pair = route.pair
     if form.link == "identity" or answers.margins_only:
-        return Linked(about, one_output(g, output), "identity", answers.tol)
+        return Linked(about, one_output(pair, output), "identity", answers.tol)
     if form.link == "exp":
-        return Linked(about, one_output(g, output), "exp", answers.tol)
+        return Linked(about, one_output(pair, output), "exp", answers.tol)
     if form.link == "logistic":
         first = form.classes is not None and output == 0
-        return Linked(about, one_output(g, 0, -1.0 if first else 1.0), "logistic", answers.tol)
+        return Linked(about, one_output(pair, 0, -1.0 if first else 1.0), "logistic", answers.tol)
     if form.link == "one-vs-rest":
-        return Shares(about, g, answers.tol)
+        return Shares(about, pair, answers.tol)
     return Drawn(about, answers, output)
 
 

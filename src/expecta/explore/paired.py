@@ -12,15 +12,16 @@ from expecta.arrays import Floats, Ints
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
 from expecta.evidence import Evidence
+from expecta.explore.about import About, Answer
 from expecta.explore.law import Law, Spread
 from expecta.explore.logistic import expected_slope
-from expecta.explore.subject import About, Answer, Subject
+from expecta.explore.subject import Subject, parted
 from expecta.pair import Pair
 
 __all__ = ["Link", "Linked", "Shares", "one_output"]
 
 FINE = 1e-12  # error of expectations that variances are made of
-COARSE = 1e-4  # of probabilities that quantiles are read from
+COARSE = 1e-3  # of probabilities that quantiles are read from
 MIDDLE = 1e-6  # of probabilities
 
 
@@ -46,10 +47,15 @@ LINKS = {
 }
 
 
-def one_output(g: RegressionCircuit, output: int, factor: float = 1.0) -> RegressionCircuit:
-    """Return one output of a circuit, times a factor."""
+def one_output(pair: Pair, output: int, factor: float = 1.0) -> Pair:
+    """Return one output of a pair, times a factor."""
+    g = pair.g
+    if g.n_outputs == 1 and factor == 1.0:
+        return pair
     weight = factor * g.weight[:, [output]]
-    return RegressionCircuit(g.structure, weight, factor * g.bias[[output]], link=g.link)
+    return Pair(
+        pair.p, RegressionCircuit(g.structure, weight, factor * g.bias[[output]], link=g.link)
+    )
 
 
 class Linked(Subject):
@@ -59,13 +65,14 @@ class Linked(Subject):
     probabilities and quantiles within the resolution of `expecta.Distribution`.
     """
 
-    def __init__(self, about: About, g: RegressionCircuit, link: str, tol: float) -> None:
+    def __init__(self, about: About, pair: Pair, link: str, tol: float) -> None:
         super().__init__(about)
-        self.pair, self.link, self.tol = Pair(about.circuit, g), LINKS[link], tol
+        self.pair, self.link, self.tol = pair, LINKS[link], tol
 
     def under(self, circuit: ProbabilisticCircuit) -> Linked:
         """Return the same model over another density of the same variables."""
-        return Linked(self.about.under(circuit), self.pair.g, self.link.name, self.tol)
+        pair = Pair(circuit, self.pair.g)
+        return Linked(self.about.under(circuit), pair, self.link.name, self.tol)
 
     def _mean(self, evidence: Evidence) -> Answer:
         if self.link.name == "identity":
@@ -83,7 +90,7 @@ class Linked(Subject):
             slope, off = expected_slope(self.pair, evidence, FINE)
             found, error = first - slope - first**2, 3.0 * loose + off
         else:
-            twice = Pair(self.circuit, one_output(self.pair.g, 0, 2.0))
+            twice = one_output(self.pair, 0, 2.0)
             first = self.pair.expected(evidence, "exp").value
             second = twice.expected(evidence, "exp").value
             found, error = second - first**2, np.asarray(1e-12 * second)
@@ -123,13 +130,13 @@ class Shares(Subject):
     and about the ratio itself, whose own mean may differ a little.
     """
 
-    def __init__(self, about: About, g: RegressionCircuit, tol: float) -> None:
+    def __init__(self, about: About, pair: Pair, tol: float) -> None:
         super().__init__(about)
-        self.pair, self.tol = Pair(about.circuit, g), tol
+        self.pair, self.tol = pair, tol
 
     def under(self, circuit: ProbabilisticCircuit) -> Shares:
         """Return the same model over another density of the same variables."""
-        return Shares(self.about.under(circuit), self.pair.g, self.tol)
+        return Shares(self.about.under(circuit), Pair(circuit, self.pair.g), self.tol)
 
     def outputs(self, codes: Ints, rng: np.random.Generator) -> Floats:
         """Return the model's number for complete rows of values."""
@@ -138,7 +145,7 @@ class Shares(Subject):
     def _ratio(self, each: Floats) -> Floats:
         """Return the share of the class; all are alike where none is likely."""
         total = each.sum(axis=1)
-        found: Floats = np.full(len(each), 1.0 / each.shape[1])
+        found: Floats = np.where(np.isnan(total), np.nan, 1.0 / each.shape[1])
         np.divide(each[:, self._place], total, out=found, where=total > 0)
         return found
 
@@ -151,15 +158,18 @@ class Shares(Subject):
         value, error = self.pair.expected(evidence, "logistic", tol=self.tol)
         return self._ratio(value), self._loose(value, error)
 
-    def average(self, evidence: Evidence, weight: Floats) -> tuple[float, float]:
-        """Ratio of the expectations over rows that make up a group; a bound on its error."""
-        used = weight > 0
-        if not np.any(used):
-            return np.nan, np.nan
-        part = weight[used] / weight[used].sum()
-        value, error = self.pair.expected(evidence[used], "logistic", tol=self.tol)
-        value, error = (part @ value)[None], (part @ error)[None]
-        return float(self._ratio(value)[0]), float(self._loose(value, error)[0])
+    def averages(self, evidence: Evidence, weight: Floats) -> Answer:
+        """Return ratios of the expectations over the rows that make up each group."""
+        flat = weight.reshape(-1)
+        value, error = np.zeros((2, len(flat), self.pair.g.n_outputs))
+        used = flat > 0
+        if np.any(used):
+            value[used], error[used] = self.pair.expected(evidence[used], "logistic", tol=self.tol)
+        part = parted(weight)
+        value, error = (
+            np.einsum("gp,gpk->gk", part, one.reshape(*weight.shape, -1)) for one in (value, error)
+        )
+        return self._ratio(value), self._loose(value, error)
 
     def _loose(self, value: Floats, error: Floats) -> Floats:
         """Bound the error of the ratio."""

@@ -16,6 +16,7 @@ from expecta.encoding.columns import Column
 from expecta.encoding.numbers import NumberColumn
 from expecta.encoding.tables import Table
 from expecta.errors import DomainError
+from expecta.explore.showing import number
 
 __all__ = ["Average", "Seen", "name_of"]
 
@@ -30,6 +31,9 @@ class Average:
     mean: float
     low: float
     high: float
+
+    def __str__(self) -> str:
+        return f"{number(self.mean)} ({number(self.low)} to {number(self.high)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +71,7 @@ class Seen:
             if isinstance(column, NumberColumn):
                 columns.append(np.array(cells.as_numbers(column.kind, column.zone), np.float64))
             else:
-                codes = column.encode(cells)
-                columns.append(codes.astype(np.min_scalar_type(-max(column.cardinality, 1))))
+                columns.append(_narrow(column, column.encode(cells)))
         return cls(tuple(columns), target, np.asarray(weight, np.float64), name)
 
     @classmethod
@@ -110,7 +113,7 @@ class Seen:
         """Average an outcome over some rows by weight; None for fewer than two rows of weight.
 
         The interval is Student's, with as many degrees of freedom as there are rows of equal
-        weight that say as much (Kish), less one. For a share it is cut to 0 .. 1.
+        weight that say as much (Kish), less one.
         """
         if outcome is None:
             return None
@@ -124,14 +127,16 @@ class Seen:
         mean = float(weight @ value)
         size = 1.0 / float(weight @ weight)
         spread = float(weight @ (value - mean) ** 2) / (1.0 - 1.0 / size)
-        half = float(stdtrit(size - 1.0, 0.5 + LEVEL / 2)) * np.sqrt(spread / size)
+        half = float(stdtrit(size - 1.0, 0.5 + LEVEL / 2) * np.sqrt(spread / size))
         return Average(mean, mean - half, mean + half)
 
     # -- files ------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, Array]:
         """Return all but the name as arrays."""
-        found: dict[str, Array] = {str(place): one for place, one in enumerate(self.columns)}
+        found: dict[str, Array] = {}
+        for place, one in enumerate(self.columns):
+            found[str(place)] = one if one.dtype == np.float64 else one.astype(np.int32)
         found["weight"] = self.weight
         if self.target is not None:
             found["target"] = self.target
@@ -157,17 +162,23 @@ class Seen:
                 good = bool(np.all((target >= 0) & (target < classes) & (target % 1 == 0)))
             if not good:
                 raise DomainError("the targets of its training rows make no sense")
-        columns = tuple(given[str(place)] for place in range(len(encoder.columns_)))
-        for column, values in zip(encoder.columns_, columns, strict=True):
-            good = values.shape == rows
+        columns: list[Array] = []
+        for place, column in enumerate(encoder.columns_):
+            values, good = given[str(place)], given[str(place)].shape == rows
             if isinstance(column, NumberColumn):
                 good = good and values.dtype == np.float64
             else:
-                good = good and values.dtype in (np.int8, np.int16, np.int32)
+                good = good and values.dtype == np.int32
                 good = good and bool(np.all((values >= -1) & (values < column.cardinality)))
             if not good:
                 raise DomainError(f"column {column.name!r} of its training rows makes no sense")
-        return cls(columns, target, weight, name)
+            columns.append(values if values.dtype == np.float64 else _narrow(column, values))
+        return cls(tuple(columns), target, weight, name)
+
+
+def _narrow(column: Column, codes: Array) -> Array:
+    """Return codes in as few bytes as hold them."""
+    return codes.astype(np.min_scalar_type(-max(column.cardinality, 1)))
 
 
 def name_of(y: Any) -> str:  # noqa: ANN401

@@ -4,94 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from expecta.arrays import Bools, Floats, Ints
 from expecta.circuits.probabilistic import ProbabilisticCircuit
-from expecta.encoding import Encoder
 from expecta.encoding.tables import Table
 from expecta.evidence import Evidence
+from expecta.explore.about import About, Answer
 from expecta.explore.law import Drawn, Law
 from expecta.explore.sampling import estimate, in_parts
-from expecta.explore.seen import Seen
 
-__all__ = ["About", "Answer", "Sampling", "Subject"]
-
-Answer: TypeAlias = tuple[Floats, Floats]  # values and their errors
-
-FIXED = 4096  # draws for spreads and distributions
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How many draws are made where something is not computed.
-
-    Attributes
-    ----------
-    rtol
-        Standard error of a mean to reach, relative to the larger of the mean and ``scale``.
-    most
-        At most so many draws for a row of evidence.
-    scale
-        Spread of the model's outputs.
-    seed
-        The same question has the same answer.
-    """
-
-    rtol: float = 0.01
-    most: int = 10_000
-    scale: float = 1.0
-    seed: int = 0
-
-    @property
-    def fixed(self) -> int:
-        """Draws for a spread or a distribution."""
-        return max(2, min(FIXED, self.most))
-
-    def rng(self) -> np.random.Generator:
-        """Return random numbers, the same for every question."""
-        return np.random.default_rng(self.seed)
-
-
-@dataclass(frozen=True, eq=False)
-class About:
-    """What is known of a subject, whatever answers for it.
-
-    Attributes
-    ----------
-    name, of_class
-        What the number is called, and the place of the class whose probability it is, if so.
-    encoder, circuit
-        The density.
-    seen
-        The training rows, if they were kept.
-    read
-        Reads rows that a user gave, as the model's ``predict`` does.
-    sampling
-        How many draws are made.
-    exactness
-        What is exact, in a sentence or a few.
-    own
-        The expectation for rows of a table with further cells hidden, where a model tells
-        numbers apart that the density does not.
-    """
-
-    name: str
-    of_class: int | None
-    encoder: Encoder
-    circuit: ProbabilisticCircuit
-    seen: Seen | None
-    read: Callable[[Any], Table]
-    sampling: Sampling
-    exactness: str
-    own: Callable[[Table, Ints, Bools], Answer] | None = None
-
-    def under(self, circuit: ProbabilisticCircuit) -> About:
-        """Return the same for another density, which only codes can be asked of."""
-        return replace(self, circuit=circuit, own=None)
+__all__ = ["Answer", "Subject", "parted"]
 
 
 class Subject(ABC):
@@ -158,14 +84,38 @@ class Subject(ABC):
         """P(output >= threshold | evidence), and its error."""
         return self._asked(evidence, lambda possible: self._above(possible, threshold))
 
+    def averages(self, evidence: Evidence, weight: Floats) -> Answer:
+        """Compute the expectation over groups that are made up of rows of evidence, and its error.
+
+        Parameters
+        ----------
+        evidence
+            The parts of the first group, then those of the second, and so on.
+        weight
+            How much each part of each group counts; those of weight zero do not, and a group
+            without any gives NaN.  # (groups, parts)
+        """
+        mean, error = (one.reshape(weight.shape) for one in self.mean(evidence))
+        part = parted(weight)
+        loose = np.where(part > 0, error, 0.0)
+        square = np.sqrt(np.sum(part**2 * loose**2, axis=1))
+        return np.sum(part * np.where(part > 0, mean, 0.0), axis=1), (
+            square if self.sampled else np.sum(part * loose, axis=1)
+        )
+
     def average(self, evidence: Evidence, weight: Floats) -> tuple[float, float]:
-        """Average over rows of evidence that make up a group, mixed by weight; and its error."""
-        mean, error = self.mean(evidence)
-        used = weight > 0
-        if not np.any(used):
-            return np.nan, np.nan
-        part = weight[used] / weight[used].sum()
-        return float(part @ mean[used]), self._added(part, error[used])
+        """Compute the same for a single group, of parts with these weights."""
+        mean, error = self.averages(evidence, weight[None])
+        return float(mean[0]), float(error[0])
+
+    def spreads(self, evidence: Evidence, weight: Floats) -> Answer:
+        """Compute the variance of the output over such groups, and its error."""
+        mean = self.mean(evidence)[0].reshape(weight.shape)
+        within, error = (one.reshape(weight.shape) for one in self.variance(evidence))
+        part = parted(weight)
+        mean, within, error = (np.where(part > 0, one, 0.0) for one in (mean, within, error))
+        gap = mean - np.sum(part * mean, axis=1, keepdims=True)
+        return np.sum(part * (within + gap**2), axis=1), np.sum(part * error, axis=1)
 
     def law(self, evidence: Evidence, weight: Floats) -> Law:
         """Distribution of the model's output over rows of evidence that make up a group.
@@ -267,9 +217,6 @@ class Subject(ABC):
         """Whether errors of means are standard errors of independent draws, not bounds."""
         return type(self)._mean is Subject._mean
 
-    def _added(self, part: Floats, error: Floats) -> float:
-        return float(np.sqrt(part**2 @ error**2) if self.sampled else part @ error)
-
     def _possible(self, evidence: Evidence) -> Bools:
         return np.isfinite(self.circuit.log_prob(evidence))
 
@@ -281,6 +228,14 @@ class Subject(ABC):
         if np.any(possible):
             value[possible], error[possible] = ask(evidence[possible])
         return value, error
+
+
+def parted(weight: Floats) -> Floats:
+    """Return weights that sum to one in every row, NaN where all are zero."""
+    total = weight.sum(axis=1, keepdims=True)
+    found: Floats = np.full(weight.shape, np.nan)
+    np.divide(weight, total, out=found, where=total > 0)
+    return found
 
 
 def _independent(circuit: ProbabilisticCircuit, variable: int) -> ProbabilisticCircuit:

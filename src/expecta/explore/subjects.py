@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
+from expecta.densities.density import Density
 from expecta.encoding.columns import suggestion
 from expecta.errors import DomainError
+from expecta.estimators.base import CircuitEstimator
+from expecta.explore.about import About, Sampling
 from expecta.explore.paired import Linked, Shares, one_output
-from expecta.explore.subject import About, Sampling, Subject
+from expecta.explore.subject import Subject
 
-if TYPE_CHECKING:
-    from expecta.estimators.base import CircuitEstimator
-
-__all__ = ["CELLS", "DRAWN", "class_place", "of_circuits", "subject_of"]
+__all__ = ["CELLS", "class_place", "density_of", "of_circuits", "subject_of", "token_of"]
 
 CELLS = "A number counts as its bin of the density, and an interval that cuts a bin as a share."
 DRAWN = "sampled, with a standard error"
@@ -29,13 +30,28 @@ _SEVERAL = (
 )
 
 
+def token_of(model: Any) -> object:  # noqa: ANN401
+    """Return what an estimator has learned, which is another object once it learns anew."""
+    if isinstance(model, CircuitEstimator):
+        check_is_fitted(model, "pair_")
+        return model.pair_
+    return model.answers
+
+
 def subject_of(model: Any, of: Any = None) -> Subject:  # noqa: ANN401
     """Return what is asked of an estimator that has learned."""
-    if hasattr(model, "template_") or not hasattr(model, "pair_"):
-        from expecta.explore.modelled import of_predictor
+    if isinstance(model, CircuitEstimator):
+        return of_circuits(model, of)
+    from expecta.explore.modelled import of_predictor
 
-        return of_predictor(model, of)
-    return of_circuits(model, of)
+    return of_predictor(model, of)
+
+
+def density_of(model: Any) -> Density:  # noqa: ANN401
+    """Return the density of an estimator that has learned."""
+    token_of(model)
+    density: Density = model.density_
+    return density
 
 
 def of_circuits(model: CircuitEstimator, of: Any = None) -> Subject:  # noqa: ANN401
@@ -52,15 +68,13 @@ def of_circuits(model: CircuitEstimator, of: Any = None) -> Subject:  # noqa: AN
     else:
         place = class_place(classes, of)
         name, how = f"P({classes[place]})", _TWO if len(classes) == 2 else _SEVERAL
-    p, g = model.pair_.p, model.pair_.g
-    about = About(
-        name, place, model.encoder_, p, model.seen_, model._table, Sampling(scale=0.1), how
-    )
+    pair, read = model.pair_, model._table
+    about = About(name, place, model.encoder_, pair.p, model.seen_, read, Sampling(scale=0.1), how)
     if classes is None:
-        return Linked(about, g, "identity", 1e-9)
+        return Linked(about, pair, "identity", 1e-9)
     if len(classes) > 2:
-        return Shares(about, g, model.tol)
-    return Linked(about, one_output(g, 0, 1.0 if place == 1 else -1.0), "logistic", model.tol)
+        return Shares(about, pair, model.tol)
+    return Linked(about, one_output(pair, 0, 1.0 if place == 1 else -1.0), "logistic", model.tol)
 
 
 def class_place(classes: npt.NDArray[Any], of: Any) -> int:  # noqa: ANN401
