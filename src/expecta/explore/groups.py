@@ -130,7 +130,7 @@ class Population:
 
     def _weights(self, subject: Subject, evidence: Evidence) -> Floats:
         """Return the probability of each part of each group.  # (groups, parts)."""
-        found = np.exp(subject.circuit.log_prob(evidence) - self.scale)
+        found: Floats = np.exp(subject.circuit.log_prob(evidence) - self.scale)
         return found.reshape(-1, len(self.weight))
 
     def means(self, subject: Subject, groups: Sequence[Facts]) -> Means:

@@ -36,8 +36,9 @@ class Part:
 def parts_of(subject: Subject, population: Population) -> list[list[Part]]:
     """Return the parts of every column that the population can be in.
 
-    A category is a part of its own. The bins of numbers make four parts of about equal share
-    of the population, fewer where a bin has more than that.
+    A category is a part of its own, and so is a number where up to four bins have data. The
+    bins of other numbers make four parts of about equal share of the population, fewer where
+    a bin has more than that.
     """
     weight = population.weight / population.weight.sum()
     posterior = subject.circuit.marginals(population.evidence)
@@ -49,13 +50,19 @@ def parts_of(subject: Subject, population: Population) -> list[list[Part]]:
 
 def _parts(variable: int, column: Column, share: Floats) -> list[Part]:
     used = np.flatnonzero(share > 0)
-    if isinstance(column, NumberColumn) and len(used) > QUARTERS:
+    if not isinstance(column, NumberColumn):
+        return [Part(variable, (i,), _text(column, used[[k]])) for k, i in enumerate(used.tolist())]
+    filled = column.counts[used] > 0
+    place = np.maximum(np.cumsum(filled) - 1, 0)  # a bin without data goes with the one before
+    if place[-1] >= QUARTERS:
         middle = np.cumsum(share[used]) - 0.5 * share[used]
-        quarter = np.minimum((middle * QUARTERS).astype(np.int64), QUARTERS - 1)
-        sets = [used[quarter == one] for one in np.unique(quarter)]
-    else:
-        sets = [used[[i]] for i in range(len(used))]
-    return [Part(variable, tuple(one.tolist()), _text(column, one)) for one in sets]
+        place = np.minimum((middle * QUARTERS).astype(np.int64), QUARTERS - 1)
+    parts = []
+    for one in np.unique(place).tolist():
+        some = place == one
+        seen = used[some & filled] if np.any(some & filled) else used[some]
+        parts.append(Part(variable, tuple(used[some].tolist()), _text(column, seen)))
+    return parts
 
 
 def _text(column: Column, values: Ints) -> str:
