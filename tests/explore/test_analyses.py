@@ -461,7 +461,12 @@ def test_numbers_are_taken_in_four_parts():
     groups = set(found.group) - {"everyone"}
     assert len(groups) == 4
     assert found.parity[0].share[1:].sum(axis=1).tolist() == pytest.approx([0.25] * 4, abs=0.03)
-    assert found.gap.tolist() != []
+    texts = [Query.of(group, model.encoder_).matches(wide) for group in sorted(groups)]
+    assert np.sum(texts, axis=0).tolist() == [1] * 400
+    worst = model._subject().mean(
+        Query.of(f"{found.group[0]} and s == 'u'", model.encoder_).parts(model.encoder_)
+    )[0]
+    assert abs(worst[0] - found.without[0]) == pytest.approx(abs(found.gap[0]), rel=1e-3)
 
 
 def test_parity_is_the_difference_of_expectations(truth):
@@ -558,6 +563,9 @@ def test_outliers_of_a_density_and_of_nothing(truth):
     found = outliers(learned, pd.DataFrame({"a": ["x", "x"], "b": ["u", "v"]}), samples=500)
     assert found.surprise[1] < 0.02 < found.surprise[0]
     assert found.tail[1].max() < 0.05
+    assert outliers(learned, {"b": "v"}).log_prob == pytest.approx(np.log(0.01), abs=0.01)
+    with pytest.raises(DomainError, match="no column"):
+        outliers(learned, {"c": "v"})
     with pytest.raises(DomainError, match="samples"):
         outliers(learned, odd, samples=0)
 
@@ -578,6 +586,31 @@ def test_a_population_of_hundreds_of_known_columns_does_not_underflow():
     shares = population.shares(subject, [((0, np.array([v])),) for v in (0, 1)])
     assert shares.sum() == pytest.approx(1)
     assert next_question(subject, row).columns == ("x0",)
+
+
+def test_several_classes_are_answered_by_what_is_predicted():
+    y = np.digitize(Y, [1.5, 4.0])
+    model = CircuitClassifier(density=ChowLiu(), max_splits=0, random_state=0).fit(X, y)
+    subject = model._subject(of=2)
+    row = {"a": "x", "b": True, "n": 1}
+    found = shapley(subject, row)
+    worth = {}
+    for size in range(4):
+        for chosen in combinations(row, size):
+            told = {name: [row[name] if name in chosen else None] for name in COLUMNS}
+            worth[chosen] = model.predict_proba(told)[0, 2]
+    for i, name in enumerate(row):
+        value = 0.0
+        for chosen in worth:
+            if name not in chosen:
+                more = tuple(one for one in row if one in chosen or one == name)
+                share = factorial(len(chosen)) * factorial(2 - len(chosen)) / factorial(3)
+                value += share * (worth[more] - worth[chosen])
+        assert found.values[0, i] == pytest.approx(value, abs=1e-6)
+    asked = next_question(subject, "n <= 1 or b == true")
+    assert set(asked.columns) == set(COLUMNS)
+    assert np.all(asked.share <= 1)
+    assert disparities(subject, "b", size=1).tried > 0
 
 
 def test_a_forest_is_answered_too():

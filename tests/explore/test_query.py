@@ -9,6 +9,7 @@ from itertools import product
 
 import hypothesis.strategies as st
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 
@@ -283,8 +284,31 @@ def test_facts_are_what_the_encoder_takes_and_read_again(facts, text):
         assert query.parts(ENCODER).weights(v).tolist() == where.weights(v).tolist()
 
 
+@given(st.lists(st.text(), min_size=1, max_size=4, unique=True), st.floats(allow_nan=False))
+@example(["a", "b", "c"], float("inf"))
+@example(["a", "b", "c"], float("-inf"))
+@settings(max_examples=100)
+def test_facts_are_written_so_that_they_are_read_again(texts, number):
+    encoder = Encoder(kinds={"c": "category"}).fit({"c": texts, "`x y`": [0.5] * len(texts)})
+    facts = {"c": texts[: len(texts) // 2 + 1], "`x y`": (number, number + 1)}
+    query = Query.of(facts, encoder)
+    if query.boxes:
+        assert Query.of(str(query), encoder) == query
+
+
+def test_times_are_written_on_the_columns_clock():
+    zone = dt.timezone(dt.timedelta(hours=2))
+    times = [dt.datetime(2024, 5, 31, hour, tzinfo=zone) for hour in (1, 5, 9)]
+    frame = pd.DataFrame({"t": pd.to_datetime(times)})
+    encoder = Encoder().fit(frame)
+    query = Query.of({"t": (times[1], None)}, encoder)
+    assert query == Query.of(str(query), encoder)
+    assert query.matches(frame).tolist() == [False, True, True]
+
+
 def test_nothing_said_is_all_rows_and_an_empty_set_is_impossible():
     assert str(Query.of(None, ENCODER)) == str(Query.of({}, ENCODER)) == "all rows"
+    assert str(Query.of({"age": (None, None)}, ENCODER)) == "all rows"
     assert Query.of(None, ENCODER).matches(TABLE).all()
     for given_ in ("age < 5 and age > 5", {"age": []}, {"region": []}, {"age": (5, 2)}):
         query = Query.of(given_, ENCODER)

@@ -9,27 +9,33 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from expecta.arrays import Floats, Ints
+from expecta.encoding import Encoder
 from expecta.encoding.tables import Table, read_table
 from expecta.errors import DomainError, ImpossibleEvidenceError
 from expecta.evidence import Evidence
 from expecta.explore.query import Query
 from expecta.explore.subject import Subject
 
-__all__ = ["Facts", "Means", "Population", "one_row", "table_of"]
+__all__ = ["Facts", "Means", "Population", "one_row", "spread_out", "table_of"]
 
 Facts: TypeAlias = tuple[tuple[int, Ints], ...]  # variables, and the values they are among
 
 
 def table_of(subject: Subject, rows: Any) -> Table:  # noqa: ANN401
-    """Read rows: a table as ``predict`` takes it, or one row as a mapping from columns.
+    """Read rows: a table as ``predict`` takes it, or one row as a mapping from columns."""
+    return subject.table(spread_out(subject.encoder, rows))
 
-    Columns that one row does not name are unknown.
+
+def spread_out(encoder: Encoder, rows: Any) -> Any:  # noqa: ANN401
+    """Return one row, a mapping from columns to values, as a table; a table as it is.
+
+    Columns that the row does not name are unknown.
     """
-    if isinstance(rows, Mapping) and not any(_is_column(value) for value in rows.values()):
-        for name in rows:
-            subject.encoder.variable(name)  # complains of a name that is none
-        rows = {name: [rows.get(name)] for name in subject.columns}
-    return subject.table(rows)
+    if not isinstance(rows, Mapping) or any(_is_column(value) for value in rows.values()):
+        return rows
+    for name in rows:
+        encoder.variable(name)  # complains of a name that is none
+    return {name: [rows.get(name)] for name in encoder.feature_names_in_.tolist()}
 
 
 def _is_column(value: object) -> bool:

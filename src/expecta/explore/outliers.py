@@ -12,7 +12,7 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.densities.density import Density
 from expecta.errors import DomainError
 from expecta.evidence import Evidence
-from expecta.explore.groups import table_of
+from expecta.explore.groups import spread_out, table_of
 from expecta.explore.showing import Shown
 from expecta.explore.subject import Subject
 
@@ -114,7 +114,7 @@ def outliers(
         codes = encoder.codes(table_of(subject, rows))
     else:
         circuit, encoder = subject.circuit, subject.encoder_
-        codes = encoder.codes(rows)
+        codes = encoder.codes(spread_out(encoder, rows))
     log_prob = circuit.log_prob(Evidence.rows(codes, encoder.cardinalities_))
     surprise = _surprise(circuit, codes, log_prob, samples, seed)
     conditional, tail = _columns(circuit, codes)

@@ -208,9 +208,10 @@ def _numbers(table: Table, encoder: Encoder, name: str) -> Floats:
 def _text(facts: Joined, encoder: Encoder) -> str:
     """Write facts as a condition."""
     found = []
-    for fact in facts_of(facts):
+    said = [fact for fact in facts_of(facts) if not fact.subset.full]
+    for fact in said:
         text = fact.subset.text(quoted(fact.column), encoder.column(fact.column))
-        found.append(f"({text})" if " or " in text and len(facts.parts) > 1 else text)
+        found.append(f"({text})" if " or " in text and len(said) > 1 else text)
     return " and ".join(found) or EVERYTHING
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from expecta.arrays import Bools, Floats
 from expecta.encoding.columns import Column
+from expecta.encoding.scalars import on_the_clock
 
 __all__ = ["Chosen", "Intervals", "Subset"]
 
@@ -114,6 +115,8 @@ class Intervals:
 
     def text(self, name: str, column: Column | None = None) -> str:
         """Write it as a condition on a column."""
+        if len(self.pieces) > 1 and all(start[0] == end[0] for start, end in self.pieces):
+            return f"{name} in ({', '.join(_written(x, column) for (x, _), _ in self.pieces)})"
         return " or ".join(_interval(name, *piece, column) for piece in self.pieces) or "nothing"
 
 
@@ -165,9 +168,11 @@ class Chosen:
 
     def text(self, name: str, column: Column) -> str:
         """Write it as a condition on a column."""
-        known = [repr(column.labels[i]) for i in sorted(self.members)]
+        known = [column.labels[i] for i in sorted(self.members)]
         if column.kind in ("boolean", "code"):
-            known = [word.strip("'").lower() for word in known]
+            known = [word.lower() for word in known]
+        else:
+            known = [_quoted(word) for word in known]
         return f"{name} == {known[0]}" if len(known) == 1 else f"{name} in ({', '.join(known)})"
 
 
@@ -176,24 +181,28 @@ Subset: TypeAlias = Intervals | Chosen
 
 def _interval(name: str, start: Cut, end: Cut, column: Column | None) -> str:
     """Write one interval."""
-
-    def number(value: float) -> str:
-        return f"{value:.12g}" if column is None else _written(value, column)
-
     (low, after), (high, upto) = start, end
     if low == high:
-        return f"{name} == {number(low)}"
+        return f"{name} == {_written(low, column)}"
     below, above = ("<", "<=")[upto], (">=", ">")[after]
     if high == inf:
-        return "anything" if low == -inf else f"{name} {above} {number(low)}"
+        return "anything" if low == -inf else f"{name} {above} {_written(low, column)}"
     if low == -inf:
-        return f"{name} {below} {number(high)}"
-    return f"{number(low)} {('<=', '<')[after]} {name} {below} {number(high)}"
+        return f"{name} {below} {_written(high, column)}"
+    least, most = _written(low, column), _written(high, column)
+    return f"{least} {('<=', '<')[after]} {name} {below} {most}"
 
 
-def _written(value: float, column: Column) -> str:
-    """Write a number of a column, a time as a quoted text."""
-    if column.kind not in ("date", "datetime"):
-        return f"{value:.12g}"
-    text = str(np.datetime64(int(value), "us"))
-    return repr(text.removesuffix("T00:00:00.000000").removesuffix(".000000"))
+def _written(value: float, column: Column | None) -> str:
+    """Write a number so that it is read as the same, a time as a quoted text."""
+    if abs(value) == inf:
+        return "1e999" if value > 0 else "-1e999"
+    if column is None or column.kind not in ("date", "datetime"):
+        return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))
+    text = str(np.datetime64(int(on_the_clock(value, column.zone)), "us"))
+    return _quoted(text.removesuffix("T00:00:00.000000").removesuffix(".000000"))
+
+
+def _quoted(text: str) -> str:
+    """Write a text so that it is read as the same."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

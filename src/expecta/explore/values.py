@@ -11,7 +11,7 @@ from expecta.encoding.columns import Column
 from expecta.encoding.numbers import NumberColumn
 from expecta.explore.conditions import quoted
 from expecta.explore.groups import Population
-from expecta.explore.sets import Chosen
+from expecta.explore.sets import Chosen, Intervals
 from expecta.explore.subject import Subject
 
 __all__ = ["Part", "parts_of"]
@@ -70,6 +70,5 @@ def _text(column: Column, values: Ints) -> str:
     name = quoted(column.name)
     if not isinstance(column, NumberColumn):
         return Chosen(frozenset(values.tolist()), column.cardinality).text(name, column)
-    first, last = column.labels[values[0]], column.labels[values[-1]]
-    low, high = first.split(" to ")[0], last.split(" to ")[-1]
-    return f"{name} == {low}" if low == high else f"{name} {low} to {high}"
+    ends = float(column.lows[values[0]]), float(column.highs[values[-1]])
+    return Intervals.between(*ends).text(name, column)
