@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import operator
 import pickle
+import time
 from itertools import product
 
 import hypothesis.strategies as st
@@ -15,6 +16,7 @@ from hypothesis import example, given, settings
 
 from expecta import DomainError, Encoder, Evidence, QueryError, Vtree, random_probabilistic
 from expecta.explore.query import LIMIT, Query
+from expecta.explore.sets import Intervals
 
 DAYS = [dt.date(2024, 1, 1), dt.date(2024, 5, 31), dt.date(2025, 2, 1)]
 VALUES = {  # every value has its own bin, so that all is exact
@@ -328,6 +330,8 @@ def test_facts_that_make_no_sense_are_errors(facts):
     assert isinstance(caught.value, DomainError)
 
 
+SIDES = ["both", "left", "right", "neither"]
+
 # -- bins ---------------------------------------------------------------------------------
 
 RNG = np.random.default_rng(1)
@@ -403,9 +407,42 @@ def test_boxes_have_a_limit_and_many_columns_do_not_overflow():
     assert len(Query.of(many, numbers).boxes) == 1
 
 
-def test_it_is_quick():
-    import time
+def test_a_condition_that_would_take_long_is_refused_soon():
+    encoder = Encoder(max_bins=4).fit({name: list(range(8000)) for name in "abcdefghijkl"})
+    lists = [
+        f"({x} in ({', '.join(str(k * i) for i in range(1, 800))}) or {y} == {k})"
+        for k, (x, y) in enumerate(zip("abcdef" * 4, "ghijkl" * 4, strict=True), start=2)
+    ]
+    start = time.perf_counter()
+    with pytest.raises(QueryError, match="more than 1000"):
+        Query.of(" and ".join(lists), encoder)
+    assert time.perf_counter() - start < 10
 
+
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.sampled_from(SIDES)), max_size=4),
+    st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.sampled_from(SIDES)), max_size=4),
+)
+def test_unions_of_intervals_are_sets_of_numbers(ours, theirs):
+    points = np.concatenate([np.arange(-4, 4.5, 0.5), [-np.inf, np.inf]])
+
+    def both(pieces):
+        subset, truth = Intervals(()), np.zeros(len(points), bool)
+        for low, high, closed in pieces:
+            subset |= Intervals.between(low, high, closed)
+            above = points >= low if closed in ("both", "left") else points > low
+            truth |= above & (points <= high if closed in ("both", "right") else points < high)
+        return subset, truth
+
+    (a, in_a), (b, in_b) = both(ours), both(theirs)
+    for subset, truth in ((a, in_a), (a & b, in_a & in_b), (a | b, in_a | in_b), (~a, ~in_a)):
+        assert subset.contains(points).tolist() == truth.tolist()
+        assert not subset.contains(np.array([np.nan]))[0]
+        ends = [cut for piece in subset.pieces for cut in piece]
+        assert ends == sorted(set(ends))  # one way to write it
+
+
+def test_it_is_quick():
     start = time.perf_counter()
     for _ in range(100):
         Query.of("region == 'east' and 1 <= age < 5 or bmi > 1", ENCODER).parts(ENCODER)

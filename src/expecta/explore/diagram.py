@@ -21,7 +21,7 @@ from expecta.explore.sets import Subset
 __all__ = ["Box", "Diagram", "Diagrams", "TooLarge", "boxes", "certain"]
 
 DEPTH = 200  # columns that hang together
-WORK = 100_000  # pairs of branches that are tried
+WORK = 300_000  # pairs of branches that are tried, or intervals in them
 
 
 class TooLarge(Exception):  # noqa: N818
@@ -85,7 +85,7 @@ class Diagrams:
         for ours, left in a.branches:
             same = a.variable == b.variable
             for theirs, right in b.branches if same else ((ours, b),):
-                self._work += 1
+                self._work += 1 + ours.length + theirs.length
                 if self._work > WORK:
                     raise TooLarge
                 subset: Subset = ours & theirs if same else ours  # type: ignore[operator]
