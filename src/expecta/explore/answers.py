@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from expecta.arrays import Floats
 from expecta.explore.law import Law
 from expecta.explore.seen import Average
 from expecta.explore.showing import Shown, number, plain
+
+if TYPE_CHECKING:
+    from expecta.explore.displays import ComparisonDisplay, GroupDisplay
 
 __all__ = ["Comparison", "Group"]
 
@@ -61,6 +64,12 @@ class Group(Shown):
         """Return a grid of outputs, and the share of the group at or below each."""
         law = self.law()
         return (np.zeros(0), np.zeros(0)) if law is None else law.curve()
+
+    def plot(self, ax: Any = None) -> GroupDisplay:  # noqa: ANN401
+        """Draw it, on axes of yours or on new ones; needs matplotlib."""
+        from expecta.explore.displays import GroupDisplay
+
+        return GroupDisplay(self).plot(ax)
 
     def head(self) -> list[str]:
         """Return the sentence before the table."""
@@ -134,6 +143,12 @@ class Comparison(Shown):
     ratio: float
     superiority: float
     superiority_error: float
+
+    def plot(self, ax: Any = None) -> ComparisonDisplay:  # noqa: ANN401
+        """Draw it, on axes of yours or on new ones; needs matplotlib."""
+        from expecta.explore.displays import ComparisonDisplay
+
+        return ComparisonDisplay(self).plot(ax)
 
     def head(self) -> list[str]:
         """Return the sentences before the table."""

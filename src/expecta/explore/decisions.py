@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from expecta.evidence import Evidence
 from expecta.explore.groups import one_row, table_of
 from expecta.explore.showing import Shown, number
 from expecta.explore.subject import Subject
+
+if TYPE_CHECKING:
+    from expecta.explore.displays import StabilityDisplay
 
 __all__ = ["Stability", "Sufficient", "stability", "sufficient"]
 
@@ -52,6 +55,12 @@ class Stability(Shown):
             "stays": self.probability,
             "error": self.error,
         }
+
+    def plot(self, ax: Any = None) -> StabilityDisplay:  # noqa: ANN401
+        """Draw it, on axes of yours or on new ones; needs matplotlib."""
+        from expecta.explore.displays import StabilityDisplay
+
+        return StabilityDisplay(self).plot(ax)
 
     def head(self) -> list[str]:
         """Say what is decided."""

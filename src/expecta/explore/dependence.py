@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from expecta.explore.groups import Population
 from expecta.explore.showing import Shown, number
 from expecta.explore.split import cut
 from expecta.explore.subject import Subject
+
+if TYPE_CHECKING:
+    from expecta.explore.displays import DependenceDisplay
 
 __all__ = ["Dependence", "dependence"]
 
@@ -76,6 +79,12 @@ class Dependence(Shown):
             f"{number(abs(float(gap[worst])))} {'more' if gap[worst] > 0 else 'less'} than if "
             f"{self.column} alone were changed for everyone: other columns go with it."
         )
+
+    def plot(self, ax: Any = None) -> DependenceDisplay:  # noqa: ANN401
+        """Draw it, on axes of yours or on new ones; needs matplotlib."""
+        from expecta.explore.displays import DependenceDisplay
+
+        return DependenceDisplay(self).plot(ax)
 
     def head(self) -> list[str]:
         """Return the sentence before the table."""

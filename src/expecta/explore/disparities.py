@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from expecta.explore.parity import Parity, parity_of_rows, parity_within
 from expecta.explore.showing import Shown, number
 from expecta.explore.subject import Subject
 from expecta.explore.values import Part, parts_of
+
+if TYPE_CHECKING:
+    from expecta.explore.displays import DisparitiesDisplay
 
 __all__ = ["Disparities", "disparities"]
 
@@ -78,6 +81,12 @@ class Disparities(Shown):
             "error": self.error,
             "share": self.share,
         }
+
+    def plot(self, ax: Any = None) -> DisparitiesDisplay:  # noqa: ANN401
+        """Draw it, on axes of yours or on new ones; needs matplotlib."""
+        from expecta.explore.displays import DisparitiesDisplay
+
+        return DisparitiesDisplay(self).plot(ax)
 
     def head(self) -> list[str]:
         """Say what was looked for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from expecta.evidence import Evidence
 from expecta.explore.groups import spread_out, table_of
 from expecta.explore.showing import Shown
 from expecta.explore.subject import Subject
+
+if TYPE_CHECKING:
+    from expecta.explore.displays import OutliersDisplay
 
 __all__ = ["Outliers", "outliers"]
 
@@ -77,6 +80,12 @@ class Outliers(Shown):
             "value": [self.known[i][p] if p >= 0 else "" for i, p in pairs],
             "its tail": np.array([self.tail[i, p] if p >= 0 else np.nan for i, p in pairs]),
         }
+
+    def plot(self, ax: Any = None) -> OutliersDisplay:  # noqa: ANN401
+        """Draw it, on axes of yours or on new ones; needs matplotlib."""
+        from expecta.explore.displays import OutliersDisplay
+
+        return OutliersDisplay(self).plot(ax)
 
     def head(self) -> list[str]:
         """Say what there is."""

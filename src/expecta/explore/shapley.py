@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import comb
@@ -13,6 +13,9 @@ from expecta.encoding.tables import Table
 from expecta.explore.groups import table_of
 from expecta.explore.showing import Shown, number
 from expecta.explore.subject import Answer, Subject
+
+if TYPE_CHECKING:
+    from expecta.explore.displays import ShapleyDisplay
 
 __all__ = ["Shapley", "shapley"]
 
@@ -70,6 +73,12 @@ class Shapley(Shown):
             "adds": self.values[rows, places],
             "error": self.error[rows, places],
         }
+
+    def plot(self, ax: Any = None) -> ShapleyDisplay:  # noqa: ANN401
+        """Draw it, on axes of yours or on new ones; needs matplotlib."""
+        from expecta.explore.displays import ShapleyDisplay
+
+        return ShapleyDisplay(self).plot(ax)
 
     def head(self) -> list[str]:
         """Say what the values add up to."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from expecta.explore.query import Query
 from expecta.explore.seen import Seen
 from expecta.explore.showing import Shown
 from expecta.explore.subject import Subject
+
+if TYPE_CHECKING:
+    from expecta.explore.displays import SplitDisplay
 
 __all__ = ["Cut", "Split", "cut", "split"]
 
@@ -110,6 +113,12 @@ class Split(Shown):
 
     def __len__(self) -> int:
         return len(self.share)
+
+    def plot(self, ax: Any = None) -> SplitDisplay:  # noqa: ANN401
+        """Draw it, on axes of yours or on new ones; needs matplotlib."""
+        from expecta.explore.displays import SplitDisplay
+
+        return SplitDisplay(self).plot(ax)
 
     def head(self) -> list[str]:
         """Return the sentence before the table."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from expecta.errors import DomainError
 from expecta.explore.groups import Facts, Population
 from expecta.explore.showing import Shown, number
 from expecta.explore.subject import Subject
+
+if TYPE_CHECKING:
+    from expecta.explore.displays import NextQuestionDisplay
 
 __all__ = ["NextQuestion", "next_question"]
 
@@ -69,6 +72,12 @@ class NextQuestion(Shown):
         if self.cost is not None:
             found |= {"cost": self.cost, "reduction per cost": self.gain}
         return found
+
+    def plot(self, ax: Any = None) -> NextQuestionDisplay:  # noqa: ANN401
+        """Draw it, on axes of yours or on new ones; needs matplotlib."""
+        from expecta.explore.displays import NextQuestionDisplay
+
+        return NextQuestionDisplay(self).plot(ax)
 
     def head(self) -> list[str]:
         """Say what is known now."""
