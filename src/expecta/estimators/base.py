@@ -46,6 +46,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
     refined_: Density  # the same with finer bins, which the circuit takes
     pair_: Pair
     seen_: Seen | None  # training rows, beside which answers about groups stand
+    target_name_: str
 
     def __init__(
         self,
@@ -194,8 +195,9 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         return model
 
     def _keep(self, table: Table, target: Floats, weight: Floats, y: Any) -> None:  # noqa: ANN401
-        """Set ``seen_``."""
-        self.seen_ = Seen.of(table, self.encoder_, target, weight, name_of(y))
+        """Set ``seen_``, and what the target is called."""
+        self.target_name_ = name_of(y)
+        self.seen_ = Seen.of(table, self.encoder_, target, weight, self.target_name_)
 
     # -- asking -----------------------------------------------------------------------
 

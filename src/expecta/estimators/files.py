@@ -87,6 +87,7 @@ def save(estimator: CircuitEstimator, path: str | PathLike[str], rows: bool) -> 
         header["classes"] = written_classes(estimator.classes_)
     seen = estimator.seen_ if rows else None
     header["seen"] = None if seen is None else seen.name
+    header["target"] = estimator.target_name_
     arrays |= {} if seen is None else {f"seen.{n}": one for n, one in seen.arrays().items()}
     replace_file(os.fspath(path), Container("estimator", header, arrays).to_bytes())
 
@@ -156,7 +157,7 @@ class _Reader:
         if not isinstance(kind, str) or kind not in _CLASSES:
             self._fail(f"its class is {kind!r:.40}")
         own = {"noise" if kind == "CircuitRegressor" else "classes"}
-        if set(header) - {"seen"} != _SHARED | own:
+        if set(header) - {"seen", "target"} != _SHARED | own:
             self._fail("its header has other entries than it should")
         kinds = [isinstance(header[name], dict) for name in ("density", "encoder")]
         if not all(kinds) or type(header["named"]) is not bool:
@@ -180,6 +181,7 @@ class _Reader:
             k = len(found.classes_)
             link, outputs = "logistic", k if k > 2 else 1
         found.seen_ = self._seen(encoder, getattr(found, "classes_", None))
+        found.target_name_ = self._target(found.seen_)
         self._pair(found, encoder, link, outputs)
         return found
 
@@ -226,6 +228,13 @@ class _Reader:
         several = None if classes is None else len(classes)
         found: Seen = self._make(lambda: Seen.from_arrays(arrays, name, encoder, several))
         return found
+
+    def _target(self, seen: Seen | None) -> str:
+        """Return what the target is called; older files say so of their rows alone."""
+        name = self._header.get("target", "prediction" if seen is None else seen.name)
+        if not isinstance(name, str):
+            self._fail("its target has no name")
+        return name
 
     def _validation(self) -> dict[float, dict[int, float]]:
         tried = self._take("validation", "float64", 2)

@@ -60,7 +60,7 @@ def of_circuits(model: CircuitEstimator, of: Any = None) -> Subject:  # noqa: AN
     if classes is None:
         if of is not None:
             raise DomainError(f"a regressor has one output; leave of={of!r:.40} out")
-        name, place = model.seen_.name if model.seen_ else "prediction", None
+        name, place = model.target_name_, None
         how = (
             "Mean, standard deviation and share: exact for the model and the density. Quantiles: "
             f"exact for groups of few cells, else within their error. {CELLS}"
