@@ -93,8 +93,8 @@ class Spread(Law):
     def cdf(self, at: Floats) -> Floats:
         """P(output <= at), within the error and resolution of the rows."""
         points = self._inverse(at)
-        near = NEAR * (np.abs(points) + self._high - self._low)
-        return self._mixed(np.where(np.isfinite(points), points + near, points))
+        size = np.abs(np.where(np.isfinite(points), points, 0.0))
+        return self._mixed(points + NEAR * (size + self._high - self._low))
 
     def _mixed(self, points: Floats) -> Floats:
         found: Floats = self._weight @ self._rows.cdf(np.clip(points, self._low, self._high))

@@ -24,7 +24,7 @@ def figure(value: float, *, signed: bool = False) -> str:
 def percent(share: float) -> str:
     """Write a share with about three digits; a tiny one is no zero.
 
-    >>> percent(0.7475), percent(0.0125), percent(2e-5), percent(0.0)
+    >>> percent(0.7474), percent(0.0125), percent(2e-5), percent(0.0)
     ('74.7%', '1.25%', '<0.01%', '0%')
     """
     if not np.isfinite(share):
