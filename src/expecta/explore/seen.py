@@ -148,7 +148,7 @@ class Seen:
     ) -> Seen:
         """Read what :meth:`arrays` returned, or raise a DomainError that says what is wrong."""
         if not isinstance(name, str):
-            raise DomainError("the target of its training rows has no name")
+            raise DomainError("the entries of its training rows lack a name of the target")
         names = {*map(str, range(len(encoder.columns_))), "weight"}
         if set(given) - {"target"} != names:
             raise DomainError("its training rows have other columns than its density")
