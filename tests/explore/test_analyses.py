@@ -32,7 +32,7 @@ from expecta.explore.groups import Population
 from expecta.explore.outliers import outliers
 from expecta.explore.query import Query
 from expecta.explore.shapley import shapley
-from expecta.explore.steps import next_question
+from expecta.explore.steps import _spread, next_question
 
 RNG = np.random.default_rng(0)
 COLUMNS = ["a", "b", "n", "r"]
@@ -246,6 +246,18 @@ def test_means_that_are_sampled_do_not_look_like_knowledge():
         assert reduction[name] <= 0.02 * truth + 3 * error[name]
 
 
+def test_the_spread_of_sampled_means_is_not_biased():
+    rng = np.random.default_rng(8)
+    part, mean = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.0, 1.0, 3.0, 2.0])
+    error = np.array([0.9, 0.5, 0.2, 0.4])
+    truth = part @ (mean - part @ mean) ** 2
+    found = [_spread(part, rng.normal(mean, error), error, True) for _ in range(20_000)]
+    value, loose = np.mean(found, axis=0)
+    spread = np.std([one for one, _ in found])
+    assert abs(value - truth) < 5 * spread / np.sqrt(20_000)
+    assert loose == pytest.approx(spread, rel=0.3)
+
+
 # -- decisions ----------------------------------------------------------------------------
 
 
@@ -314,6 +326,17 @@ def test_a_sufficient_set_by_beam_search(truth, monkeypatch):
     narrow = sufficient(truth.subject, row, threshold, 0.99, width=1)
     assert narrow.enough <= whole.enough
     assert len(narrow.columns) >= len(whole.columns) or not narrow.enough
+    lost = 0
+    for codes in truth.codes[::11]:
+        monkeypatch.setattr("expecta.explore.decisions.ALL", 12)
+        whole = sufficient(truth.subject, row_of(truth, codes), threshold, 1.0)
+        monkeypatch.setattr("expecta.explore.decisions.ALL", 2)
+        narrow = sufficient(truth.subject, row_of(truth, codes), threshold, 1.0, width=1)
+        assert narrow.proven == (len(narrow.columns) <= 2 and narrow.enough)
+        assert "may be enough" in str(narrow) or narrow.proven
+        assert len(narrow.columns) >= len(whole.columns)
+        lost += not narrow.proven
+    assert lost
     with pytest.raises(DomainError, match="probability"):
         sufficient(truth.subject, row, threshold, 1.5)
     with pytest.raises(DomainError, match="one row"):
@@ -372,6 +395,11 @@ def test_shapley_values_from_permutations_are_near_the_exact_ones(truth, monkeyp
     loose = shapley(truth.subject, frame, seed=1, rtol=0.5, permutations=400)
     assert np.nanmax(loose.error) >= np.nanmax(found.error)
     assert "standard errors" in str(found)
+    two = row_of(truth, [0, 1, -1, -1])  # an order and its reverse are all orders
+    guessed = shapley(truth.subject, two, permutations=2)
+    monkeypatch.setattr(shapley_module, "ALL", 12)
+    assert guessed.values[0, :2] == pytest.approx(shapley(truth.subject, two).values[0, :2])
+    assert guessed.error[0, :2] == pytest.approx(0, abs=1e-9)
 
 
 def test_shapley_values_with_twenty_columns():
@@ -450,6 +478,9 @@ def test_disparities_given_a_condition(truth):
     rows = Query.of("n <= 1 or r == 4", truth.subject.encoder).matches(truth.table)
     gaps = [truth.mean(rows & (truth.parts[:, 1] == b)) - truth.mean(rows) for b in truth.values(1)]
     assert sorted(found.gap.tolist()) == pytest.approx(sorted(gaps), abs=1e-7)
+    shares = [truth.p[rows & (truth.parts[:, 1] == b)].sum() for b in truth.values(1)]
+    by_hand = np.sort(shares) / truth.p[rows].sum()
+    assert np.sort(found.share).tolist() == pytest.approx(by_hand.tolist())
 
 
 def test_numbers_are_taken_in_four_parts():

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Stability", "Sufficient", "stability", "sufficient"]
 
+ROUNDING = 1e-9  # a probability this close to the one asked for is that
 ALL = 12  # known columns up to which every set of them is tried
 
 
@@ -218,7 +219,7 @@ class _Search:
         tried = [self.ask([()])[0]]
         best = tried[0]
         for size in range(1, len(places) + 2):
-            if tried[0][0] >= wanted:
+            if tried[0][0] >= wanted - ROUNDING:
                 return tried[0], best
             if size > len(places):
                 break
@@ -235,7 +236,7 @@ class _Search:
             whole = len(sets) == comb(len(places), size)
             tried = self.ask(sets)
             best = max(best, tried[0])
-            if tried[0][0] < wanted:
+            if tried[0][0] < wanted - ROUNDING:
                 self.complete = self.complete and whole
         return None, best
 

@@ -166,7 +166,7 @@ def _spread(share: Floats, mean: Floats, error: Floats, sampled: bool) -> tuple[
     part, mean, error = share[used] / share[used].sum(), mean[used], error[used]
     gap = mean - part @ mean
     if sampled:  # the error of each mean adds to how much they vary
-        own = part @ error**2 * (1.0 - float(part @ part))
+        own = (part - part**2) @ error**2
         loose = np.sqrt(part**2 @ ((2 * gap * error) ** 2 + 2 * error**4))
         return max(float(part @ gap**2 - own), 0.0), float(loose)
     return float(part @ gap**2), float(part @ (2 * np.abs(gap) * error + error**2))
