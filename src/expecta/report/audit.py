@@ -1,0 +1,70 @@
+"""Where sensitive columns move the model's output."""
+
+from __future__ import annotations
+
+from expecta.explore.disparities import Disparities
+from expecta.explore.displays.numbers import figure, percent
+from expecta.report.facts import Output
+from expecta.report.figures import Bar, bars
+from expecta.report.html import Html, details, figure_of, join, paragraphs, table, tag
+from expecta.report.outputs import written
+
+__all__ = ["audit"]
+
+MOST = 10  # groups in a figure
+
+
+def audit(output: Output) -> Html:
+    """Write what disclosing each sensitive column does to the output."""
+    return join(_disparities(output, found) for found in output.disparities)
+
+
+def _disparities(output: Output, found: Disparities) -> Html:
+    column = found.parity[0].column
+    said = [
+        join(
+            [
+                "How much the expected output changes when ",
+                tag("strong", column),
+                f" is disclosed of a group. {found.tried:,} groups were compared.",
+            ]
+        ),
+        *(sentence for parity in found.parity for sentence in parity.sentences()),
+    ]
+    if not len(found.gap):
+        return join([paragraphs(said), tag("p", "No group is large enough to be compared.")])
+    scale = 100.0 if output.is_share else 1.0
+    unit = " points" if output.is_share else ""
+    rows = [
+        Bar(disclosed, gap, figure(scale * gap, signed=True) + unit, below=f"in: {group}")
+        for disclosed, group, gap in zip(
+            found.disclosed[:MOST], found.group[:MOST], found.gap[:MOST].tolist(), strict=True
+        )
+    ]
+    label = f"Largest changes of the expected {output.name} when {column} is disclosed"
+    head = ["disclosed", "group", "without", "with", "change", "share"]
+    lines = [
+        [
+            disclosed,
+            group,
+            written(output, without),
+            written(output, value),
+            figure(scale * gap, signed=True) + unit,
+            percent(share),
+        ]
+        for disclosed, group, without, value, gap, share in zip(
+            found.disclosed,
+            found.group,
+            found.without.tolist(),
+            found.value.tolist(),
+            found.gap.tolist(),
+            found.share.tolist(),
+            strict=True,
+        )
+    ]
+    card = figure_of(
+        label,
+        bars(rows, label),
+        details(join(["Numbers of disparities by ", column]), table(head, lines, label, texts=2)),
+    )
+    return join([paragraphs(said), tag("div", card, class_="grid two")])
