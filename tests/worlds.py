@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 from scipy.special import expit
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.tree import DecisionTreeRegressor
 
@@ -37,6 +38,7 @@ def numeric():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(ROWS, 3))
     X[:, 1] += X[:, 0]
+    X = np.round(2 * X) / 2  # so few numbers that all cells can be listed
     return X, X[:, 0] * (X[:, 1] > 0) + X[:, 2] + rng.normal(0, 0.1, ROWS)
 
 
@@ -63,8 +65,14 @@ def classifier(cuts):
     return model.fit(table, labels)
 
 
-class Wiggle:
+class Wiggle(RegressorMixin, BaseEstimator):
     """A function that nothing is known of."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def __sklearn_is_fitted__(self):
+        return True
 
     def predict(self, X):
         X = np.asarray(X, np.float64)
@@ -72,7 +80,6 @@ class Wiggle:
 
 
 def predictor(model, **options):
-    X, _ = numeric()
     density = ChowLiu(encoder=Encoder(max_bins=4))
     return ExpectedPredictor(model, density, **options)
 
