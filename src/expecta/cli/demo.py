@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from expecta.cli.predicting import predictions
 from expecta.datasets import load_insurance
 from expecta.estimators.base import CircuitEstimator
 from expecta.explore.answers import Comparison
-from expecta.explore.showing import number, text_table
+from expecta.explore.showing import text_table
 
 __all__ = ["QUESTIONS", "run"]
 
@@ -57,14 +58,14 @@ def run(folder: Path, say: Say) -> dict[str, Any]:
     _draw(model, folder, say)
     found["files"] = sorted(one.name for one in folder.iterdir())
     found["seconds"] = time.perf_counter() - started
-    path = folder / "charges.expecta"
+    path, holes = (quote(str(folder / name)) for name in ("charges.expecta", "holes.csv"))
     say(f"\nDone in {found['seconds']:.0f} seconds; {folder} has {', '.join(found['files'])}.")
     say("\nTry next:")
     for line in (
         f"ask {path} \"smoker == 'no' and age >= 50\"",
         f"split {path} region smoker",
         f"next {path} --row age=45,smoker=yes --cost bmi=20",
-        f"explain {path} {folder / 'holes.csv'} --row 3",
+        f"explain {path} {holes} --row 3",
         f"audit {path} --sensitive sex",
         "fit your.csv --target column",
     ):
@@ -107,10 +108,7 @@ def _predict(model: CircuitEstimator, folder: Path, say: Say) -> dict[str, Any]:
     low, high = (np.asarray(added[f"charges_{end}"]) for end in ("low", "high"))
     inside = float(np.mean((low <= charges[some]) & (charges[some] <= high)))
     say(f"\nPredicting for 200 of them with {HOLES:.0%} of the cells unknown, for example:")
-    shown = {
-        name: ["?" if one is None else one for one in cells]
-        for name, cells in table.slice(0, 5).to_pydict().items()
-    }
+    shown = table.slice(0, 5).to_pydict()
     for line in text_table({name: [_cell(one) for one in cells] for name, cells in shown.items()}):
         say(f"  {line}")
     say(
@@ -122,7 +120,9 @@ def _predict(model: CircuitEstimator, folder: Path, say: Say) -> dict[str, Any]:
 
 
 def _cell(value: object) -> str:
-    return f"{value:,.0f}" if isinstance(value, float) and value > 100 else str(value)
+    if value is None:
+        return "?"
+    return f"{value:,.1f}" if isinstance(value, float) else str(value)
 
 
 def _ask(model: CircuitEstimator, say: Say) -> list[dict[str, Any]]:
@@ -140,7 +140,7 @@ def _ask(model: CircuitEstimator, say: Say) -> list[dict[str, Any]]:
 def _told(question: str, answer: Comparison) -> list[str]:
     lines = [f"  {question}"]
     for group in (answer.a, answer.b):
-        average = "" if group.rows_mean is None else f", on average {number(group.rows_mean.mean)}"
+        average = "" if group.rows_mean is None else f", on average {group.rows_mean.mean:,.0f}"
         lines.append(
             f"    {group.query}: {group.mean:,.0f} ± {group.std:,.0f} expected "
             f"({group.share:.1%} of people; {group.rows} training rows{average})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -13,9 +14,6 @@ from expecta.cli.output import document, note, say, writable
 from expecta.errors import DomainError
 
 __all__ = ["fit"]
-
-FEW = 20  # values of a number that may be classes
-MANY = 200  # classes that are rather names
 
 
 class DensityName(StrEnum):
@@ -133,7 +131,7 @@ def _tell(learned: dict[str, Any], table: str) -> None:
         note(one)
     rows = "without" if not learned["rows_in_file"] else "with"
     say(f"saved to {path}, {rows} the training rows")
-    rest = "new.csv" if table == "-" else table
+    path, rest, column = quote(path), "new.csv" if table == "-" else quote(table), quote(column)
     say("\nNext:")
     say(f"  expecta predict {path} {rest} --interval 0.9")
     say(f'  expecta ask {path} "{condition}"')

@@ -79,7 +79,11 @@ def _read_csv(data: bytes, delimiter: str, texts: Iterable[str]) -> Any:  # noqa
         delimiter = ";"
     return csv.read_csv(
         pa.BufferReader(data),
-        parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        parse_options=csv.ParseOptions(
+            delimiter=delimiter,
+            newlines_in_values=True,
+            ignore_empty_lines=_header(data, delimiter) > 0,  # of one column it is a hole
+        ),
         convert_options=csv.ConvertOptions(
             strings_can_be_null=True, column_types=dict.fromkeys(texts, pa.string())
         ),
