@@ -6,7 +6,7 @@ from expecta.explore.disparities import Disparities
 from expecta.explore.displays.numbers import figure, percent
 from expecta.report.facts import Output
 from expecta.report.figures import Bar, bars
-from expecta.report.html import Html, details, figure_of, join, paragraphs, table, tag
+from expecta.report.html import Html, figure_of, join, paragraphs, table, tag
 from expecta.report.outputs import written
 
 __all__ = ["audit"]
@@ -62,9 +62,6 @@ def _disparities(output: Output, found: Disparities) -> Html:
             strict=True,
         )
     ]
-    card = figure_of(
-        label,
-        bars(rows, label),
-        details(join(["Numbers of disparities by ", column]), table(head, lines, label, texts=2)),
-    )
-    return join([paragraphs(said), tag("div", card, class_="grid two")])
+    card = figure_of(label, bars(rows, label))
+    numbers = tag("div", table(head, lines, label, texts=2), class_="card")
+    return join([paragraphs(said), tag("div", card, numbers, class_="grid two")])

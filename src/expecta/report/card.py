@@ -27,7 +27,7 @@ BINS = 10
 
 def tiles(facts: Facts) -> Html:
     """Write the figures at the top."""
-    found = [("predicts", facts.target)]
+    found = [("predicts", facts.target)] if facts.target else []
     if facts.classes is not None:
         found.append(("classes", f"{len(facts.classes):,}"))
     if facts.seen is not None:
@@ -176,7 +176,7 @@ def _intervals(facts: Facts) -> Html | None:
             head.append(name)
             columns.append(seen)
     lines = [
-        [percent(level), *(percent(float(seen[i])) for seen in columns)]
+        [f"{level:.0%}", *(percent(float(seen[i])) for seen in columns)]
         for i, level in enumerate(LEVELS.tolist())
     ]
     label = "Share of held-out rows inside predicted intervals, by the share that was predicted"

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
 from expecta.encoding import Encoder
 from expecta.errors import DomainError
 from expecta.explore.answers import Group
@@ -26,6 +24,7 @@ MOST_OUTPUTS = 3  # classes, or outputs of a regressor
 PAIRED = 6  # most telling columns of which all pairs are compared
 MOST_GROUPS = 400  # of a pair of columns
 COARSE = 20  # points along a column where spreads are sampled
+UNNAMED = "prediction"
 SIZES = (2, 1, 0)  # facts that make a group, the most that can be afforded
 
 
@@ -73,8 +72,9 @@ class Facts:
 
     @property
     def target(self) -> str:
-        """What is predicted, by its name."""
-        return self.seen.name if self.seen is not None else "prediction"
+        """What is predicted, by its name; empty where it has none."""
+        name = self.seen.name if self.seen is not None else UNNAMED
+        return "" if name == UNNAMED else name
 
     @property
     def classes(self) -> list[Any] | None:
@@ -143,12 +143,15 @@ def _output(
 ) -> Output:
     subject = model._subject(of)
     grid = COARSE if subject.sampled or _spread_is_sampled(subject) else None
+    splits = tuple(model.split(name, of=of) for name in columns)
+    size = {one.columns[0]: len(one) for one in splits}
+    ranked = [(name, size[name]) for name in telling.columns if name in size]
     return Output(
         subject,
         model.ask(of=of),
         telling,
-        tuple(model.split(name, of=of) for name in columns),
-        _pair(model, of, [name for name in telling.columns if name in columns][:PAIRED]),
+        splits,
+        _pair(model, of, ranked[:PAIRED]),
         tuple(model.dependence(name, grid=grid, of=of) for name in columns),
         tuple(_disparities(model, name, of) for name in sensitive),
     )
@@ -158,13 +161,16 @@ def _spread_is_sampled(subject: Subject) -> bool:
     return type(subject)._variance is Subject._variance
 
 
-def _pair(model: Any, of: Any, columns: list[str]) -> Split | None:  # noqa: ANN401
-    """Return the split by two columns whose means differ most: their variance between groups."""
+def _pair(model: Any, of: Any, columns: list[tuple[str, int]]) -> Split | None:  # noqa: ANN401
+    """Return the split by two columns whose means differ most: their variance between groups.
+
+    Columns come with how many groups each makes.
+    """
     best, most = None, -1.0
-    for pair in combinations(columns, 2):
-        if np.prod([len(model.split(name, of=of)) for name in pair]) > MOST_GROUPS:
+    for (first, m), (second, n) in combinations(columns, 2):
+        if m * n > MOST_GROUPS:
             continue
-        found = model.split(*pair, of=of)
+        found = model.split(first, second, of=of)
         middle = found.share @ found.mean
         spread = float(found.share @ (found.mean - middle) ** 2)
         if spread > most:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from itertools import count
 
-__all__ = ["Html", "Ids", "details", "figure_of", "join", "paragraphs", "table", "tag"]
+__all__ = ["Html", "details", "figure_of", "join", "paragraphs", "table", "tag"]
 
 # what HTML forbids, and what turns the direction of the text around
 _ODD = {
@@ -21,17 +20,6 @@ class Html(str):
     """Text that is HTML already."""
 
     __slots__ = ()
-
-
-class Ids:
-    """Identifiers that occur once in a page."""
-
-    def __init__(self) -> None:
-        self._next = count(1)
-
-    def __call__(self, kind: str) -> str:
-        """Return a new one."""
-        return f"{kind}-{next(self._next)}"
 
 
 def safe(value: object) -> Html:

@@ -19,6 +19,7 @@ __all__ = ["along", "by_column", "by_pair", "overall", "telling", "written"]
 
 POINTS = 61  # of a distribution
 MOST = 16  # groups in a figure
+SEEN = 1e-4  # of the size of a number: an error that is written
 
 
 def written(output: Output, value: float) -> str:
@@ -27,7 +28,10 @@ def written(output: Output, value: float) -> str:
 
 
 def _error(output: Output, error: float) -> str:
-    return f" ± {written(output, error)}" if error > 0 else ""
+    """Write an error that shows among the digits of a mean."""
+    group = output.overall
+    size = max(abs(group.mean), group.std)
+    return f" ± {written(output, error)}" if error > SEEN * size else ""
 
 
 def overall(output: Output) -> Html:
@@ -123,16 +127,20 @@ def telling(output: Output, found: NextQuestion) -> Html:
         "Share of the variance that each column takes away",
         bars(rows, label, whole=1.0),
         tag("p", note, class_="note"),
-        details("Numbers of what columns tell", table(head, lines, label)),
     )
-    return join([tag("p", said), tag("div", card, class_="grid two")])
+    numbers = tag("div", table(head, lines, label), class_="card")
+    return join([tag("p", said), tag("div", card, numbers, class_="grid two")])
 
 
 def by_column(output: Output) -> Html:
     """Write the groups of each column."""
     if not output.splits:
         return tag("p", "No column varies.")
-    return tag("div", *(_split(output, one) for one in output.splits), class_="grid")
+    cards = (
+        _split(output, one, details(join(["Numbers by ", *one.columns]), _split_table(output, one)))
+        for one in output.splits
+    )
+    return tag("div", *cards, class_="grid")
 
 
 def by_pair(output: Output) -> Html:
@@ -152,12 +160,13 @@ def by_pair(output: Output) -> Html:
             f"{written(output, float(spread))}.",
         ]
     )
-    return join([tag("p", said), tag("div", _split(output, found), class_="grid two")])
+    beside = tag("div", _split_table(output, found), class_="card")
+    return join([tag("p", said), tag("div", _split(output, found), beside, class_="grid two")])
 
 
-def _split(output: Output, found: Split) -> Html:
+def _split(output: Output, found: Split, *after: Html) -> Html:
     shown = np.sort(np.argsort(-found.share, kind="stable")[:MOST]).tolist()
-    names = [", ".join(parts) for parts in zip(*found.labels, strict=True)]
+    names = _groups(found)
     rare = np.zeros(len(found), bool) if found.rare is None else found.rare
     rows = [
         Dot(
@@ -180,16 +189,20 @@ def _split(output: Output, found: Split) -> Html:
         join(["By ", columns]),
         dots(rows, label, share=output.is_share),
         *(tag("p", note, class_="note") for note in [*notes, *found.remarks]),
-        details(join(["Numbers by ", columns]), _split_table(output, found, names, label)),
+        *after,
     )
 
 
-def _split_table(output: Output, found: Split, names: list[str], label: str) -> Html:
+def _groups(found: Split) -> list[str]:
+    return [", ".join(parts) for parts in zip(*found.labels, strict=True)]
+
+
+def _split_table(output: Output, found: Split) -> Html:
     head = ["group", "share", "mean", "std"]
     lines = [
         [name, percent(share), written(output, mean) + _error(output, error), written(output, std)]
         for name, share, mean, error, std in zip(
-            names,
+            _groups(found),
             found.share.tolist(),
             found.mean.tolist(),
             found.error.tolist(),
@@ -203,7 +216,7 @@ def _split_table(output: Output, found: Split, names: list[str], label: str) -> 
             lines, found.rows.tolist(), found.rows_mean.tolist(), strict=True
         ):
             line += [f"{n:,}", written(output, average)]
-    return table(head, lines, label)
+    return table(head, lines, f"Model's output {output.name} by {', '.join(found.columns)}")
 
 
 def along(facts: Facts, output: Output) -> Html:

@@ -20,6 +20,7 @@ from expecta.report.times import named, when
 __all__ = ["missing", "population", "rebinned"]
 
 BINS = 24  # of a histogram
+WHOLE = 60  # numbers up to which each whole number has a bin
 MOST_BARS = 12
 TAIL = 0.005  # of the shares, at each end, that may be cut off
 LONG = 2.0  # how many times longer the axis is with the tails for these to be cut off
@@ -56,12 +57,12 @@ def shares_of(column: Column, density: Floats, seen: Seen | None, variable: int)
     """Compare a column's distribution with the training rows'."""
     if isinstance(column, NumberColumn):
         return _of_numbers(column, density, seen, variable)
-    rows = None
+    rows: Floats | None = None
     if seen is not None:
         codes = seen.columns[variable].astype(np.int64)
         known = codes >= 0
-        rows = np.bincount(codes[known], seen.weight[known], column.cardinality)
-        rows = rows / (rows.sum() or 1.0)
+        counts: Floats = np.bincount(codes[known], seen.weight[known], column.cardinality)
+        rows = counts / (counts.sum() or 1.0)
     return Shares([str(one) for one in column.labels], density, rows)
 
 
@@ -93,9 +94,10 @@ def _edges(column: NumberColumn, density: Floats) -> tuple[Floats, bool]:
         low, high = near, far
     if column.step:
         numbers = round((high - low) / column.step) + 1
-        width = max(1, -(-numbers // BINS)) * column.step
-        count = max(1, -(-numbers * column.step // width))
-        return low - half + width * np.arange(count + 1), cut
+        least = 1 if numbers <= WHOLE else -(-numbers // BINS)
+        each = min(range(least, 2 * least + 1), key=lambda one: (-numbers % one, one))
+        count = -(-numbers // each)
+        return low - half + each * column.step * np.arange(count + 1), cut
     if not high > low:
         margin = 0.5 * (abs(low) or 1.0)
         low, high = low - margin, high + margin
@@ -126,46 +128,39 @@ def missing(seen: Seen, variable: int) -> float:
 
 def _card(column: Column, shares: Shares) -> Html:
     head = ["value", "density"] + ["training rows"] * (shares.rows is not None)
-    order = range(len(shares.labels))
+    shown = np.arange(len(shares.labels))
     if shares.edges is None:
-        order = np.argsort(-shares.density, kind="stable")[:MOST_BARS].tolist()
-        order = sorted(order)
-    lines = [
-        [shares.labels[i], percent(shares.density[i])]
-        + ([] if shares.rows is None else [percent(shares.rows[i])])
-        for i in order
-    ]
+        shown = np.sort(np.argsort(-shares.density, kind="stable")[:MOST_BARS])
     label = f"Distribution of {column.name}"
+    rows = shares.rows
+    lines = [
+        [
+            shares.labels[i],
+            *(percent(float(one[i])) for one in (shares.density, rows) if one is not None),
+        ]
+        for i in shown.tolist()
+    ]
     notes = []
     if len(lines) < len(shares.labels):
         notes.append(f"The {len(lines)} most frequent of {len(shares.labels)} values.")
     if shares.cut:
         notes.append("The tails, less than 0.5% at each end, are cut off.")
-    if shares.edges is not None:
-        picture = histogram(
-            shares.edges,
-            shares.density,
-            label,
-            beside=shares.rows,
-            named=named(column, float(shares.edges[0]), float(shares.edges[-1])),
-        )
-    else:
-        rows = shares.rows
-        picture = bars(
-            [
-                Bar(
-                    shares.labels[i],
-                    float(shares.density[i]),
-                    percent(shares.density[i]),
-                    None if rows is None else float(rows[i]),
-                )
-                for i in order
-            ],
-            label,
-        )
     return figure_of(
         column.name,
-        picture,
+        _picture(column, shares, shown.tolist(), label),
         *(tag("p", note, class_="note") for note in notes),
         details(join(["Numbers of ", column.name]), table(head, lines, label)),
     )
+
+
+def _picture(column: Column, shares: Shares, shown: list[int], label: str) -> Html:
+    rows, edges = shares.rows, shares.edges
+    if edges is not None and isinstance(column, NumberColumn):
+        ticks = named(column, float(edges[0]), float(edges[-1]))
+        return histogram(edges, shares.density, label, beside=rows, named=ticks)
+    found = []
+    for i in shown:
+        share = float(shares.density[i])
+        mark = None if rows is None else float(rows[i])
+        found.append(Bar(shares.labels[i], share, percent(share), mark))
+    return bars(found, label)

@@ -9,6 +9,8 @@ from expecta.explore.displays.numbers import figure
 
 __all__ = ["is_time", "named", "when"]
 
+SECOND, MINUTE, LONG = 1_000_000, 60_000_000, 4 * 86_400_000_000  # in microseconds
+
 
 def is_time(column: NumberColumn) -> bool:
     """Whether a column has dates, times or durations."""
@@ -26,4 +28,8 @@ def named(column: NumberColumn, low: float, high: float) -> list[tuple[float, st
     if not is_time(column):
         return None
     at = np.linspace(low, high, 7)[1::2] if high > low else np.array([low])
-    return [(one, column._text(one, 4)) for one in at.tolist()]
+    unit = SECOND if column.kind == "duration" and high - low > MINUTE else 1
+    texts = [column._text(unit * round(one / unit), 4) for one in at.tolist()]
+    if column.kind != "duration" and high - low > LONG:
+        texts = [text[:10] for text in texts]  # the day
+    return list(zip(at.tolist(), texts, strict=True))

@@ -68,8 +68,8 @@ def write_report(
     """
     named = [sensitive] if isinstance(sensitive, str) else list(sensitive or ())
     facts = gather(model, named)
-    heading = title if title is not None else f"What a model says of {facts.target}"
-    text = page(heading, tiles(facts), _sections(facts))
+    heading = f"What a model says of {facts.target}" if facts.target else "What a model says"
+    text = page(heading if title is None else title, tiles(facts), _sections(facts))
     replace_file(os.fspath(path), text.encode("utf-8"))
 
 

@@ -12,8 +12,8 @@ from expecta.report.html import Html
 
 __all__ = ["Bar", "Dot", "bars", "dots"]
 
-STEP = 22.0  # from line to line
-LABEL = 118.0  # widest label beside its line
+STEP = 23.0  # from line to line
+LABEL = 132.0  # widest label beside its line
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def bars(rows: Sequence[Bar], label: str, *, whole: float | None = None) -> Html
             if row.below:
                 canvas.text(0, y + 11 + TALL, fit(row.below, WIDTH), "", row.below)
         else:
-            canvas.text(left - 8, y + 14, fit(row.label, LABEL), "end ink", row.label)
+            canvas.text(left - 8, y + 14, row.label, "end ink")
         y += TALL * lines
         start, end = sorted((scale(0.0), scale(row.value)))
         canvas.rect(start, y + 4, max(end - start, 1.0), 13, "a" if row.value >= 0 else "b")
@@ -81,21 +81,28 @@ def bars(rows: Sequence[Bar], label: str, *, whole: float | None = None) -> Html
 
 
 def dots(rows: Sequence[Dot], label: str, *, share: bool = False) -> Html:
-    """Draw a dot and its spread for each label; another value is a diamond, a mark a line."""
+    """Draw a dot and its spread for each label; another value is a diamond, a mark a line.
+
+    Labels stand beside the dots, or above them where they are long.
+    """
     widest = max(letters(row.label) for row in rows)
-    left = min(widest, LABEL) + 10
+    above = widest > LABEL
+    left, step = (6.0, STEP + TALL - 1) if above else (widest + 10, STEP)
     spans = [(row.value - row.spread, row.value + row.spread) for row in rows]
     marks = [np.nan if row.mark is None else row.mark for row in rows]
     others = [np.nan if row.other is None else row.other for row in rows]
     scale = Scale.over([*np.ravel(spans), *marks, *others], left, WIDTH - 6)
     if share:
         scale = Scale(max(scale.low, -0.02), min(scale.high, 1.02), left, WIDTH - 6)
-    bottom = STEP * len(rows) + 4
+    bottom = step * len(rows) + 4
     canvas = Canvas(bottom + TALL + 4)
     canvas.across(scale, 0, bottom, ticks(scale.low, scale.high, 4, share=share))
     for place, row in enumerate(rows):
-        y = STEP * place + 13
-        canvas.text(left - 10, y + 4, fit(row.label, LABEL), "end ink", row.label)
+        y = step * (place + 1) - 10
+        if above:
+            canvas.text(0, y - 11, fit(row.label, WIDTH), "ink", row.label)
+        else:
+            canvas.text(left - 10, y + 4, row.label, "end ink")
         low, high = scale(row.value - row.spread), scale(row.value + row.spread)
         canvas.rect(low, y - 4, high - low, 8, "band")
         if row.mark is not None and np.isfinite(row.mark):

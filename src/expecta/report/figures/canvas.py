@@ -12,8 +12,8 @@ from expecta.report.html import Html, tag
 
 __all__ = ["WIDTH", "Canvas", "Scale", "fit", "letters", "ticks"]
 
-WIDTH = 360.0  # of every picture, which a phone shows at about this size
-LETTER = 6.1  # mean width of a letter, of 11 units of height
+WIDTH = 340.0  # of every picture, which a phone shows at about this size
+LETTER = 7.4  # mean width of a letter, of 12 units of height, in a wide typeface
 TALL = 14.0  # a line of text
 
 
@@ -123,7 +123,7 @@ def ticks(
     size = 10.0 ** floor(log10(raw))
     step = next(one * size for one in (1, 2, 2.5, 5, 10) if one * size >= raw * (1 - 1e-9))
     first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
-    values = [float(f"{k * step:.12g}") for k in np.arange(first, last + 1)]
+    values = [float(f"{k * step:.12g}") + 0.0 for k in np.arange(first, last + 1)]
     return [(value, _written(value, step, share)) for value in values]
 
 
@@ -140,8 +140,9 @@ def _written(value: float, step: float, share: bool) -> str:
 
 
 def letters(text: str) -> float:
-    """Return about how wide a text is; letters of the Far East are twice as wide."""
-    return LETTER * sum(2 if ord(letter) > 0x2E7F else 1 for letter in text)
+    """Return about how wide a text is; letters of the Far East are twice as wide, % nearly."""
+    wide = sum(0.7 * (letter in "%mMW") + (ord(letter) > 0x2E7F) for letter in text)
+    return LETTER * (len(text) + wide)
 
 
 def fit(text: str, width: float) -> str:
