@@ -180,9 +180,10 @@ class _Reader:
             found.classes_ = self._make(lambda: read_classes(header["classes"]))
             k = len(found.classes_)
             link, outputs = "logistic", k if k > 2 else 1
-        found.seen_ = self._seen(encoder, getattr(found, "classes_", None))
-        found.target_name_ = self._target(found.seen_)
+        rows = self._prefixed("seen.")
         self._pair(found, encoder, link, outputs)
+        found.seen_ = self._seen(rows, encoder, getattr(found, "classes_", None))
+        found.target_name_ = self._target(found.seen_)
         return found
 
     # -- parts ------------------------------------------------------------------------
@@ -220,9 +221,11 @@ class _Reader:
         with np.errstate(over="ignore"):
             found.pair_ = self._make(lambda: Pair(p, g))
 
-    def _seen(self, encoder: Encoder, classes: npt.NDArray[Any] | None) -> Seen | None:
+    def _seen(
+        self, arrays: Arrays, encoder: Encoder, classes: npt.NDArray[Any] | None
+    ) -> Seen | None:
         """Return the training rows; files may be without."""
-        arrays, name = self._prefixed("seen."), self._header.get("seen")
+        name = self._header.get("seen")
         if name is None and not arrays:
             return None
         several = None if classes is None else len(classes)

@@ -149,19 +149,17 @@ class Seen:
         """Read what :meth:`arrays` returned, or raise a DomainError that says what is wrong."""
         if not isinstance(name, str):
             raise DomainError("the entries of its training rows lack a name of the target")
-        names = {*map(str, range(len(encoder.columns_))), "weight"}
-        if set(given) - {"target"} != names:
-            raise DomainError("its training rows have other columns than its density")
-        weight, target = given["weight"], given.get("target")
+        if set(given) != {*map(str, range(len(encoder.columns_))), "weight", "target"}:
+            raise DomainError("columns of its training rows are missing, or not its density's")
+        weight, target = given["weight"], given["target"]
         rows = weight.shape
         if weight.dtype != np.float64 or len(rows) != 1 or not _finite(weight) or weight.min() < 0:
             raise DomainError("the weights of its training rows are not numbers from 0 on")
-        if target is not None:
-            good = target.dtype == np.float64 and target.shape == rows and _finite(target)
-            if good and classes is not None:
-                good = bool(np.all((target >= 0) & (target < classes) & (target % 1 == 0)))
-            if not good:
-                raise DomainError("the targets of its training rows make no sense")
+        good = target.dtype == np.float64 and target.shape == rows and _finite(target)
+        if good and classes is not None:
+            good = bool(np.all((target >= 0) & (target < classes) & (target % 1 == 0)))
+        if not good:
+            raise DomainError("the targets of its training rows make no sense")
         columns: list[Array] = []
         for place, column in enumerate(encoder.columns_):
             values, good = given[str(place)], given[str(place)].shape == rows
