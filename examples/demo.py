@@ -100,7 +100,9 @@ def classify_patients() -> None:
     console.rule("Breast cancer: 30 measurements, some of them missing")
     data = load_breast_cancer()
     X, X_test, y, y_test = train_test_split(data.data, data.target, random_state=0)
-    model = CircuitClassifier(encoder=Encoder(max_bins=4), max_bins=32, random_state=0).fit(X, y)
+    model = CircuitClassifier(
+        encoder=Encoder(max_bins=4), max_bins=32, max_splits=4, random_state=0
+    ).fit(X, y)
     console.print(f"{model.n_splits_} splits, {model.circuit_}", markup=False)
     imputed = make_pipeline(
         SimpleImputer(), StandardScaler(), LogisticRegression(C=0.1, max_iter=1000)
