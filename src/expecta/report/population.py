@@ -61,7 +61,7 @@ def shares_of(column: Column, density: Floats, seen: Seen | None, variable: int)
     if seen is not None:
         codes = seen.columns[variable].astype(np.int64)
         known = codes >= 0
-        counts: Floats = np.bincount(codes[known], seen.weight[known], column.cardinality)
+        counts = np.bincount(codes[known], seen.weight[known], column.cardinality) * 1.0
         rows = counts / (counts.sum() or 1.0)
     return Shares([str(one) for one in column.labels], density, rows)
 

@@ -47,7 +47,7 @@ def bars(rows: Sequence[Bar], label: str, *, whole: float | None = None) -> Html
     """
     above = max(letters(row.label) for row in rows) > LABEL or any(row.below for row in rows)
     lines = max(1 + bool(row.below) for row in rows) if above else 0
-    step = STEP + TALL * lines
+    step = STEP + TALL * lines + (4 if above else 0)
     left = 0.0 if above else max(letters(row.label) for row in rows) + 8
     room = max(letters(row.written) for row in rows) + 8
     ends = [row.value for row in rows] + [row.mark for row in rows if row.mark is not None]
@@ -67,6 +67,8 @@ def bars(rows: Sequence[Bar], label: str, *, whole: float | None = None) -> Html
         y += TALL * lines
         start, end = sorted((scale(0.0), scale(row.value)))
         canvas.rect(start, y + 4, max(end - start, 1.0), 13, "a" if row.value >= 0 else "b")
+        if low < 0:
+            canvas.line(scale(0.0), y + 1, scale(0.0), y + 20, "axis")
         if row.mark is not None:
             x = scale(row.mark)
             canvas.line(x, y + 1, x, y + 20, "mark")
@@ -75,8 +77,6 @@ def bars(rows: Sequence[Bar], label: str, *, whole: float | None = None) -> Html
             canvas.text(end + 5, y + 14, row.written, "ink")
         else:
             canvas.text(start - 5, y + 14, row.written, "end ink")
-    if low < 0:
-        canvas.line(scale(0.0), 0, scale(0.0), canvas.height, "axis")
     return canvas.svg(label)
 
 
@@ -87,7 +87,7 @@ def dots(rows: Sequence[Dot], label: str, *, share: bool = False) -> Html:
     """
     widest = max(letters(row.label) for row in rows)
     above = widest > LABEL
-    left, step = (6.0, STEP + TALL - 1) if above else (widest + 10, STEP)
+    left, step = (6.0, STEP + TALL + 2) if above else (widest + 10, STEP)
     spans = [(row.value - row.spread, row.value + row.spread) for row in rows]
     marks = [np.nan if row.mark is None else row.mark for row in rows]
     others = [np.nan if row.other is None else row.other for row in rows]
@@ -95,12 +95,12 @@ def dots(rows: Sequence[Dot], label: str, *, share: bool = False) -> Html:
     if share:
         scale = Scale(max(scale.low, -0.02), min(scale.high, 1.02), left, WIDTH - 6)
     bottom = step * len(rows) + 4
-    canvas = Canvas(bottom + TALL + 4)
+    canvas = Canvas(bottom + TALL + 6)
     canvas.across(scale, 0, bottom, ticks(scale.low, scale.high, 4, share=share))
     for place, row in enumerate(rows):
-        y = step * (place + 1) - 10
+        y = step * (place + 1) - 11
         if above:
-            canvas.text(0, y - 11, fit(row.label, WIDTH), "ink", row.label)
+            canvas.text(0, y - 12, fit(row.label, WIDTH), "ink", row.label)
         else:
             canvas.text(left - 10, y + 4, row.label, "end ink")
         low, high = scale(row.value - row.spread), scale(row.value + row.spread)

@@ -14,6 +14,7 @@ __all__ = ["WIDTH", "Canvas", "Scale", "fit", "letters", "ticks"]
 
 WIDTH = 340.0  # of every picture, which a phone shows at about this size
 LETTER = 7.4  # mean width of a letter, of 12 units of height, in a wide typeface
+WIDE, NARROW = "%@mwMW…", " .,:;'|!ijlrtfI()[]"
 TALL = 14.0  # a line of text
 
 
@@ -87,13 +88,16 @@ class Canvas:
     def across(
         self, scale: Scale, top: float, bottom: float, labels: list[tuple[float, str]]
     ) -> None:
-        """Draw an axis below, with lines up from its ticks."""
+        """Draw an axis below, with lines up from its ticks; labels without room are left out."""
+        taken = -np.inf
         for value, label in labels:
             x = scale(value)
             self.line(x, top, x, bottom, "grid")
             half = letters(label) / 2
-            class_ = "start" if x < half else "end" if x > WIDTH - half else "middle"
-            self.text({"start": 0.0, "end": WIDTH}.get(class_, x), bottom + TALL, label, class_)
+            middle = min(max(x, half), WIDTH - half)
+            if middle - half > taken:
+                self.text(middle, bottom + TALL + 2, label, "middle")
+                taken = middle + half
         self.line(scale.start, bottom, scale.end, bottom, "axis")
 
     def up(self, scale: Scale, left: float, right: float, labels: list[tuple[float, str]]) -> None:
@@ -140,9 +144,14 @@ def _written(value: float, step: float, share: bool) -> str:
 
 
 def letters(text: str) -> float:
-    """Return about how wide a text is; letters of the Far East are twice as wide, % nearly."""
-    wide = sum(0.7 * (letter in "%mMW") + (ord(letter) > 0x2E7F) for letter in text)
-    return LETTER * (len(text) + wide)
+    """Return about how wide a text is; letters of the Far East are twice as wide."""
+    return LETTER * sum(_width(letter) for letter in text)
+
+
+def _width(letter: str) -> float:
+    if letter in WIDE or ord(letter) > 0x2E7F:
+        return 2.0 if ord(letter) > 0x2E7F else 1.6
+    return 0.6 if letter in NARROW else 1.0
 
 
 def fit(text: str, width: float) -> str:
@@ -150,7 +159,7 @@ def fit(text: str, width: float) -> str:
     if letters(text) <= width:
         return text
     kept = text
-    while kept and letters(kept) + LETTER > width:
+    while kept and letters(kept + "…") > width:
         kept = kept[:-1]
     return kept.rstrip() + "…"
 

@@ -32,7 +32,7 @@ def histogram(
     ``beside`` has other shares, drawn as a line; ``middle`` is marked, ``ends`` shaded.
     ``named`` has the ticks below where they are no numbers.
     """
-    top, bottom = 6.0, HEIGHT - TALL - 4
+    top, bottom = 6.0, HEIGHT - TALL - 6
     most = max(float(mass.max()), 0.0 if beside is None else float(beside.max())) or 1.0
     y = Scale(0.0, 1.06 * most, bottom, top)
     sides = ticks(y.low, y.high, 3, share=True)
@@ -70,7 +70,7 @@ def curves(
     named: Labels | None = None,
 ) -> Html:
     """Draw a curve with a band about it, and another that is dashed."""
-    top, bottom = 6.0, HEIGHT - TALL - 4
+    top, bottom = 6.0, HEIGHT - TALL - 6
     y = Scale.over([*(mean - spread), *(mean + spread), *other], bottom, top)
     if share:
         y = Scale(max(y.low, -0.02), min(y.high, 1.02), bottom, top)
@@ -98,7 +98,7 @@ def reliability(series: Sequence[tuple[Floats, Floats, str]], label: str) -> Htm
     """Draw shares that were seen against those that were said, and the diagonal."""
     top, bottom, left = 6.0, 236.0, 42.0
     x, y = Scale(0.0, 1.0, left, WIDTH - 60), Scale(0.0, 1.0, bottom, top)
-    canvas = Canvas(bottom + TALL + 4)
+    canvas = Canvas(bottom + TALL + 6)
     canvas.up(y, left, x.end, ticks(0.0, 1.0, 4, share=True))
     canvas.across(x, top, bottom, ticks(0.0, 1.0, 4, share=True))
     canvas.line(x(0), y(0), x(1), y(1), "axis dash")
