@@ -25,8 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from expecta import CircuitClassifier, CircuitRegressor, Encoder
-from expecta.cli.demo import run
-from expecta.datasets import load_insurance
+from expecta.cli.demo import people, run
 
 OUT = Path("build/demo")
 console = Console(width=100, highlight=False)
@@ -35,35 +34,27 @@ console = Console(width=100, highlight=False)
 def predict_charges() -> None:
     """Predict what people will cost whom the model has not seen, knowing less and less of them."""
     console.rule("Insurance: people held out, 0 to 5 of 6 columns unknown")
-    table = load_insurance(as_frame="dict")
-    charges = np.array(table.pop("charges"), float)
-    rng = np.random.default_rng(0)
-    test = rng.permutation(len(charges)) < len(charges) // 5
-    train, held_out = _rows(table, ~test), _rows(table, test)
-    with console.status("learning; compiling too, up to a minute the first time, then cached"):
-        model = CircuitRegressor(random_state=0).fit(train, charges[~test])
-    console.print(
-        f"{model.n_splits_} splits, {model.circuit_}\nresidual noise {model.noise_:,.0f}, held out",
-        markup=False,
-    )
+    train, test = (table.to_pydict() for table in people())
+    charges, y = (np.array(table.pop("charges")) for table in (train, test))
+    model = CircuitRegressor.load(OUT / "charges.expecta")
     numbers = _numbers(train)
-    boosted = HistGradientBoostingRegressor(random_state=0).fit(numbers, charges[~test])
+    boosted = HistGradientBoostingRegressor(random_state=0).fit(numbers, charges)
     report = Table(
         "unknown columns",
         "expected prediction",
         "boosted trees, given the holes",
         "90% interval covers",
         "its width",
-        title=f"root mean squared error on {np.count_nonzero(test)} people",
+        title=f"root mean squared error on {len(y)} people",
     )
+    rng = np.random.default_rng(0)
     for unknown in range(6):
-        holes = np.argsort(rng.random((np.count_nonzero(test), 6)), axis=1) < unknown
+        holes = np.argsort(rng.random((len(y), 6)), axis=1) < unknown
         rows = {
             name: [None if hole else cell for cell, hole in zip(cells, gone, strict=True)]
-            for (name, cells), gone in zip(held_out.items(), holes.T, strict=True)
+            for (name, cells), gone in zip(test.items(), holes.T, strict=True)
         }
         ends = model.predict_interval(rows)
-        y = charges[test]
         inside = np.mean((ends[:, 0] <= y) & (y <= ends[:, 1]))
         ours = np.sqrt(np.mean((model.predict(rows) - y) ** 2))
         theirs = np.sqrt(np.mean((boosted.predict(_numbers(rows)) - y) ** 2))
@@ -75,13 +66,6 @@ def predict_charges() -> None:
             f"{np.mean(ends[:, 1] - ends[:, 0]):,.0f}",
         )
     console.print(report)
-
-
-def _rows(table: dict[str, list[Any]], keep: np.ndarray[Any, Any]) -> dict[str, list[Any]]:
-    return {
-        name: [cell for cell, kept in zip(cells, keep, strict=True) if kept]
-        for name, cells in table.items()
-    }
 
 
 def _numbers(table: dict[str, list[Any]]) -> np.ndarray[Any, Any]:

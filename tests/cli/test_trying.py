@@ -9,11 +9,15 @@ from commands import good, parsed
 from expecta import CircuitRegressor
 from expecta.cli import demo, learning
 
+KEPT: dict = {}
+
 
 @pytest.fixture
 def small(monkeypatch):
     def learn(task, density, max_bins, seed):
-        return learning.learn(task, "chow-liu", 8, seed)
+        if not KEPT:
+            KEPT["model"] = learning.learn(task, "chow-liu", 8, seed)
+        return KEPT["model"]
 
     monkeypatch.setattr(demo, "learn", learn)
 

@@ -19,7 +19,7 @@ from expecta.estimators.base import CircuitEstimator
 from expecta.explore.answers import Comparison
 from expecta.explore.showing import text_table
 
-__all__ = ["QUESTIONS", "run"]
+__all__ = ["QUESTIONS", "people", "run"]
 
 Say = Callable[[str], None]
 
@@ -41,17 +41,28 @@ QUESTIONS = (
     ),
 )
 HOLES = 0.5  # share of cells that are hidden
+APART = 200  # people whom the model does not see
+
+
+def people() -> tuple[Any, Any]:
+    """Return the insurance table as two Arrow tables: to learn from, and people held out."""
+    import pyarrow as pa
+
+    table = pa.table(load_insurance(as_frame="dict"))
+    order = np.random.default_rng(1).permutation(table.num_rows)
+    return table.take(order[APART:]), table.take(order[:APART])
 
 
 def run(folder: Path, say: Say) -> dict[str, Any]:
     """Learn, predict, ask, draw and report into a folder; returns what was found."""
     started = time.perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
-    model, learned = _learn(folder, say)
+    known, apart = people()
+    model, learned = _learn(known, folder, say)
     found: dict[str, Any] = {
         "folder": str(folder),
         "learned": learned,
-        "predicted": _predict(model, folder, say),
+        "predicted": _predict(model, apart, folder, say),
         "questions": _ask(model, say),
         "next_question": _next(model, say),
     }
@@ -73,12 +84,10 @@ def run(folder: Path, say: Say) -> dict[str, Any]:
     return found
 
 
-def _learn(folder: Path, say: Say) -> tuple[CircuitEstimator, dict[str, Any]]:
-    import pyarrow as pa
-
-    table = pa.table(load_insurance(as_frame="dict"))
-    say("Insurance: 1,338 people, six columns, and what each cost the insurer in a year.")
-    say("Learning (a few seconds; the first time on a machine it compiles too, about a minute)")
+def _learn(table: Any, folder: Path, say: Say) -> tuple[CircuitEstimator, dict[str, Any]]:  # noqa: ANN401
+    say("Insurance: six columns on people, and what each cost the insurer in a year.")
+    say(f"Learning from {table.num_rows} of them, {APART} are kept apart: some seconds;")
+    say("the first time on a machine it compiles too, about a minute.")
     task = Task.of(table, "charges", (), None, False)
     model = learn(task, "tree", 256, 0)
     model.save(folder / "charges.expecta")
@@ -87,18 +96,17 @@ def _learn(folder: Path, say: Say) -> tuple[CircuitEstimator, dict[str, Any]]:
     return model, learned
 
 
-def _predict(model: CircuitEstimator, folder: Path, say: Say) -> dict[str, Any]:
-    """Hide half of the cells of a few people, and predict for them."""
+def _predict(model: CircuitEstimator, apart: Any, folder: Path, say: Say) -> dict[str, Any]:  # noqa: ANN401
+    """Hide half of the cells of the people held out, and predict for them."""
     import pyarrow as pa
 
     rng = np.random.default_rng(1)
-    columns = load_insurance(as_frame="dict")
-    charges = columns.pop("charges")
-    some = rng.choice(len(charges), 200, replace=False)
-    hidden = {}
-    for name, cells in columns.items():
-        gone = rng.random(len(some)) < HOLES
-        hidden[name] = pa.array(cells[some].tolist(), mask=gone)
+    charges = apart.column("charges").to_numpy()
+    hidden = {
+        name: pa.array(apart.column(name).to_pylist(), mask=rng.random(APART) < HOLES)
+        for name in apart.column_names
+        if name != "charges"
+    }
     table = pa.table(hidden)
     tables.write(table, str(folder / "holes.csv"))
     added = predictions(model, table, std=True, interval=0.9)
@@ -106,17 +114,17 @@ def _predict(model: CircuitEstimator, folder: Path, say: Say) -> dict[str, Any]:
         table = table.append_column(name, [values])
     tables.write(table, str(folder / "predictions.csv"))
     low, high = (np.asarray(added[f"charges_{end}"]) for end in ("low", "high"))
-    inside = float(np.mean((low <= charges[some]) & (charges[some] <= high)))
-    say(f"\nPredicting for 200 of them with {HOLES:.0%} of the cells unknown, for example:")
+    inside = float(np.mean((low <= charges) & (charges <= high)))
+    say(f"\nPredicting for the {APART} with {HOLES:.0%} of the cells unknown, for example:")
     shown = table.slice(0, 5).to_pydict()
     for line in text_table({name: [_cell(one) for one in cells] for name, cells in shown.items()}):
         say(f"  {line}")
     say(
         f"  predicted: the model averaged over all that is unknown, exactly; std: its spread over "
-        f"that;\n  low to high: 90% intervals for the charges, which {inside:.0%} of them lie in "
-        f"(the model has seen these people)."
+        f"that;\n  low to high: 90% intervals for the charges, which {inside:.0%} of theirs "
+        f"lie in."
     )
-    return {"rows": len(some), "inside": inside}
+    return {"rows": APART, "inside": inside}
 
 
 def _cell(value: object) -> str:
