@@ -21,6 +21,7 @@ from expecta.report.times import when
 __all__ = ["assumptions", "card", "columns_table", "quality", "tiles"]
 
 MOST_VALUES = 6  # of a column, that are listed
+MOST_CLASSES = 20
 LEVELS = np.arange(1, 10) / 10
 BINS = 10
 
@@ -48,7 +49,7 @@ def card(facts: Facts) -> Html:
     model = facts.model
     lines: list[tuple[str, object]] = [("kind", _kind(facts))]
     if facts.classes is not None:
-        lines.append(("classes", ", ".join(map(str, facts.classes[:20]))))
+        lines.append(("classes", _listed([str(one) for one in facts.classes], MOST_CLASSES)))
     learned = getattr(getattr(model, "density_", None), "learned_", None)
     density = getattr(model, "density_", None)
     if density is not None:
@@ -103,9 +104,12 @@ def _values(column: Column) -> str:
     if isinstance(column, NumberColumn):
         bins = "1 value" if column.cardinality == 1 else f"{column.cardinality} bins"
         return f"{when(column, float(column.lows.min()), float(column.highs.max()))} ({bins})"
-    labels = [str(one) for one in column.labels[:MOST_VALUES]]
-    more = column.cardinality - len(labels)
-    return ", ".join(labels) + (f" and {more} more" if more > 0 else "")
+    return _listed([str(one) for one in column.labels], MOST_VALUES)
+
+
+def _listed(texts: list[str], most: int) -> str:
+    more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 def quality(facts: Facts) -> Html:
