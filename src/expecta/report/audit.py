@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from expecta.explore.disparities import Disparities
-from expecta.explore.displays.numbers import figure, percent
+from expecta.explore.displays.numbers import brief, figure, percent
 from expecta.report.facts import Output
 from expecta.report.figures import Bar, bars
 from expecta.report.html import Html, figure_of, join, paragraphs, table, tag
@@ -33,10 +33,8 @@ def _disparities(output: Output, found: Disparities) -> Html:
     ]
     if not len(found.gap):
         return join([paragraphs(said), tag("p", "No group is large enough to be compared.")])
-    scale = 100.0 if output.is_share else 1.0
-    unit = " points" if output.is_share else ""
     rows = [
-        Bar(disclosed, gap, figure(scale * gap, signed=True) + unit, below=f"in: {group}")
+        Bar(brief(disclosed), gap, _moved(output, gap), below=f"in: {brief(group)}")
         for disclosed, group, gap in zip(
             found.disclosed[:MOST], found.group[:MOST], found.gap[:MOST].tolist(), strict=True
         )
@@ -49,7 +47,7 @@ def _disparities(output: Output, found: Disparities) -> Html:
             group,
             written(output, without),
             written(output, value),
-            figure(scale * gap, signed=True) + unit,
+            _moved(output, gap),
             percent(share),
         ]
         for disclosed, group, without, value, gap, share in zip(
@@ -65,3 +63,10 @@ def _disparities(output: Output, found: Disparities) -> Html:
     card = figure_of(label, bars(rows, label))
     numbers = tag("div", table(head, lines, label, texts=2), class_="card")
     return join([paragraphs(said), tag("div", card, numbers, class_="grid two")])
+
+
+def _moved(output: Output, gap: float) -> str:
+    """Write by how much an output changes; probabilities by percentage points."""
+    return (
+        f"{figure(100 * gap, signed=True)} points" if output.is_share else figure(gap, signed=True)
+    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
-__all__ = ["figure", "percent"]
+__all__ = ["brief", "figure", "percent"]
 
 
 def figure(value: float, *, signed: bool = False) -> str:
@@ -34,3 +36,12 @@ def percent(share: float) -> str:
     if share < 1e-4:
         return "<0.01%"
     return f"{share:.1%}" if share >= 0.1 else f"{share:.2%}"
+
+
+def brief(condition: str) -> str:
+    """Write a condition with at most four digits of each number, to be read but not asked.
+
+    >>> brief("0.7572898177990453 <= x < 12 and y == 'b'")
+    "0.7573 <= x < 12 and y == 'b'"
+    """
+    return re.sub(r"\d+\.\d{4,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.4g}", condition)

@@ -19,7 +19,7 @@ from expecta.explore.displays.axes import (
     short,
     thousands,
 )
-from expecta.explore.displays.numbers import figure
+from expecta.explore.displays.numbers import brief, figure
 from expecta.explore.outliers import Outliers
 from expecta.explore.shapley import Shapley
 
@@ -179,7 +179,7 @@ class DisparitiesDisplay(Display[Disparities]):
             )
         line_up(ax, [""] * len(gaps))
         pairs = zip(found.group[:MOST], found.disclosed[:MOST], strict=True)
-        labels = [f"{short(group, 48)}\n{short(what, 48)}" for group, what in pairs]
+        labels = [f"{short(brief(group), 48)}\n{short(brief(what), 48)}" for group, what in pairs]
         ax.set_yticks(place, labels, fontsize="small")
         ax.axvline(0, color=GREY, lw=1)
         ax.margins(x=0.42)

@@ -13,8 +13,8 @@ from expecta.report.html import Html, tag
 __all__ = ["WIDTH", "Canvas", "Scale", "fit", "letters", "ticks"]
 
 WIDTH = 340.0  # of every picture, which a phone shows at about this size
-LETTER = 7.4  # mean width of a letter, of 12 units of height, in a wide typeface
-WIDE, NARROW = "%@mwMW…", " .,:;'|!ijlrtfI()[]"
+LETTER = 7.6  # mean width of a letter, of 12 units of height, in a wide typeface
+WIDE, NARROW = "%@&mwMW…<=>+~�", " .,:;'|!ijlrtfI()[]"
 TALL = 14.0  # a line of text
 
 
@@ -149,9 +149,9 @@ def letters(text: str) -> float:
 
 
 def _width(letter: str) -> float:
-    if letter in WIDE or ord(letter) > 0x2E7F:
-        return 2.0 if ord(letter) > 0x2E7F else 1.6
-    return 0.6 if letter in NARROW else 1.0
+    if ord(letter) > 0x2E7F:
+        return 2.0
+    return 1.5 if letter in WIDE else 0.6 if letter in NARROW else 1.0
 
 
 def fit(text: str, width: float) -> str:
