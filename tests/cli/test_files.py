@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import re
+import shlex
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +14,8 @@ import expecta
 from commands import bad, good, parsed, run
 from expecta import Pair, Vtree, random_probabilistic, random_regression
 from expecta.circuits.files.container import Container
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -59,8 +64,8 @@ def test_convert_there_and_back(circuits):
     assert np.allclose(
         expecta.ProbabilisticCircuit.read(folder / "p.own").log_prob(X), p.log_prob(X)
     )
-    files = parsed("convert", folder / "a.pair", folder / "b.glc")["written"]
-    assert files == [str(folder / "b.glc"), str(folder / "b.vtree")]
+    written = parsed("convert", folder / "a.pair", folder / "b.glc")["written"]
+    assert written == [str(folder / "b.glc"), str(folder / "b.vtree")]
     again = expecta.RegressionCircuit.read(folder / "b.glc", Vtree.read(folder / "b.vtree"))
     assert np.allclose(again(X), g(X))
     good("convert", folder / "a.glc", folder / "b.own", "--part", "vtree")
@@ -105,6 +110,7 @@ def wrong(place, tmp_path):
     (tmp_path / "holes.csv").write_text("age,cost\n1,\n2,\n")
     (tmp_path / "other.csv").write_text("height\n180\n")
     (tmp_path / "words.csv").write_text("age,smoker,region\nold,yes,east\n")
+    (tmp_path / "latin.csv").write_bytes("age,cost\né,2\n".encode("latin-1"))
     (tmp_path / "fake.parquet").write_text("age,cost\n1,2\n")
     (tmp_path / "table.xyz").write_text("age,cost\n1,2\n")
     return tmp_path
@@ -123,6 +129,7 @@ WRONG = [
     (["fit", "empty.csv", "-t", "cost"], "the table is empty"),
     (["fit", "header.csv", "-t", "cost"], "has no rows"),
     (["fit", "ragged.csv", "-t", "cost"], "Expected 2 columns, got 1"),
+    (["fit", "latin.csv", "-t", "cost"], "iconv"),
     (["fit", "twice.csv", "-t", "age"], "several columns 'age'"),
     (["fit", "one.csv", "-t", "cost"], "no column beside the target"),
     (["fit", "holes.csv", "-t", "cost", "--skip-unknown"], "unknown in every row"),
@@ -130,8 +137,8 @@ WRONG = [
     (["fit", "table.xyz", "-t", "cost"], "Its name may end in .csv"),
     (["fit", "people.csv", "-t", "costs"], "did you mean 'cost'"),
     (["fit", "people.csv", "-t", "cost", "--drop", "aeg"], "did you mean 'age'"),
-    (["fit", "people.csv", "-t", "region", "--regress"], "y is a column of numbers"),
-    (["fit", "people.csv", "-t", "cost", "--classify"], "continuous"),
+    (["fit", "people.csv", "-t", "region", "--regress"], "leave --regress out"),
+    (["fit", "people.csv", "-t", "cost", "--classify"], "leave --classify out"),
     (["fit", "people.csv", "-t", "cost", "-o", "no/where.expecta"], "mkdir -p"),
     (["predict", "cost.expecta", "other.csv"], "none of the model's columns"),
     (["predict", "cost.expecta", "words.csv"], "column 'age'"),
@@ -190,4 +197,28 @@ def test_commands_all_speak_json():
     for commands in PANELS.values():
         for name in commands:
             assert "--json" in good(name, "--help"), name
-    assert json.loads(json.dumps({name: list(some) for name, some in PANELS.items()}))
+
+
+def test_commands_are_documented():
+    from expecta.cli.app import PANELS
+
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `(\w+) ", page, re.MULTILINE))
+    assert named == {name for commands in PANELS.values() for name in commands}
+
+
+def test_documented_commands_run(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    text = (files("expecta.datasets") / "insurance.csv").read_text().splitlines()
+    (tmp_path / "people.csv").write_text("\n".join(text[:150]))
+    (tmp_path / "new.csv").write_text("\n".join(text[:1] + text[200:210]))
+    tried = set()
+    for page in (ROOT / "README.md", ROOT / "docs" / "command-line.md"):
+        for line in re.findall(r"^expecta (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            words = shlex.split(line, comments=True)
+            if words[0] == "fit":
+                words += ["--density", "chow-liu", "--max-bins", "8"]
+            good(*words)
+            tried.add(words[0])
+    assert {"fit", "predict", "ask", "compare", "split", "next", "explain", "report"} <= tried

@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -196,17 +197,34 @@ def test_texts_that_look_like_numbers_stay_texts(tmp_path):
     assert found["rows"][0]["y_predicted"] == pytest.approx(0.0, abs=0.2)
 
 
-def test_pipes_carry_nothing_but_the_table(place):
+def python(*words, stdin=b""):
     import expecta
 
-    source = os.path.dirname(os.path.dirname(expecta.__file__))
-    done = subprocess.run(
-        [sys.executable, "-m", "expecta.cli", "predict", str(place / "cost.expecta"), "-"],
-        input=(place / "rows.csv").read_bytes(),
+    source = str(Path(expecta.__file__).parents[1])
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        input=stdin,
         env=os.environ | {"PYTHONPATH": source},
         capture_output=True,
-        check=True,
+        check=False,
     )
-    assert done.stderr == b""
+
+
+def test_pipes_carry_nothing_but_the_table(place):
+    rows = (place / "rows.csv").read_bytes()
+    done = python("-m", "expecta.cli", "predict", place / "cost.expecta", "-", stdin=rows)
+    assert (done.returncode, done.stderr) == (0, b"")
     assert csv.read_csv(pa.py_buffer(done.stdout)).num_rows == 4
     assert b"\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("library", ["typer", "pyarrow"])
+def test_what_is_not_installed_is_named(library, place):
+    code = (
+        f"import sys; sys.modules[{library!r}] = None; from expecta.cli import main; "
+        f"sys.argv[1:] = ['fit', {str(place / 'people.csv')!r}, '-t', 'cost', '-o', 'm']; main()"
+    )
+    done = python("-c", code)
+    assert done.returncode == 1
+    (line,) = done.stderr.decode().splitlines()
+    assert "pip install 'expecta[cli" in line

@@ -123,3 +123,21 @@ def test_help_is_plain_where_nobody_looks(place, monkeypatch):
     for words in (["--help"], ["fit", "--help"], ["ask"]):
         found = run(*words)
         assert "\x1b" not in found.output
+
+
+def test_rows_are_read_by_the_column_s_kind(tmp_path):
+    from datetime import datetime
+
+    from expecta.cli.models import load, row_of
+
+    days = [f"2020-{1 + i % 9:02}-01,{'true' if i % 3 else 'false'},{i}" for i in range(30)]
+    (tmp_path / "a.csv").write_text("when,flag,y\n" + "\n".join(days))
+    good("fit", tmp_path / "a.csv", "-t", "y", "-o", tmp_path / "m", "--density", "chow-liu", "-q")
+    model = load(tmp_path / "m")
+    found = row_of(model, "when=2020-03-01,flag=TRUE")
+    assert found == {"when": datetime(2020, 3, 1), "flag": True}
+    assert row_of(model, "flag=?, when=") == {"flag": None, "when": None}
+    want = model.predict({"when": [datetime(2020, 3, 1)], "flag": [True]})
+    answer = parsed("explain", tmp_path / "m", "--row", "when=2020-03-01,flag=true")
+    assert answer["prediction"][0] == pytest.approx(want[0])
+    assert "is not a date" in bad("next", tmp_path / "m", "--row", "when=someday")

@@ -19,7 +19,8 @@ def ask(
 ) -> None:
     """Describe what the model says of a group: mean, spread, quantiles, share.
 
-    Mean, standard deviation and share are exact for the model and its density.
+    Mean, standard deviation and share are exact for the model and its density; for classes
+    mean and standard deviation are within a bound.
     """
     from expecta.cli.models import load
 

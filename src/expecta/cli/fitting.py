@@ -133,7 +133,9 @@ def _tell(learned: dict[str, Any], table: str) -> None:
     say(f"saved to {path}, {rows} the training rows")
     path, rest, column = quote(path), "new.csv" if table == "-" else quote(table), quote(column)
     say("\nNext:")
-    say(f"  expecta predict {path} {rest} --interval 0.9")
-    say(f'  expecta ask {path} "{condition}"')
-    say(f"  expecta split {path} {column}")
+    classes = learned.get("classes", [])
+    of = f" --of {quote(str(classes[0]))}" if len(classes) > 2 else ""
+    say(f"  expecta predict {path} {rest} {'--proba' if classes else '--interval 0.9'}")
+    say(f'  expecta ask {path} "{condition}"{of}')
+    say(f"  expecta split {path} {column}{of}")
     say(f"  expecta report {path} -o report.html")

@@ -74,6 +74,10 @@ def _kind(y: Any, name: str, asked: bool | None) -> tuple[bool, str, tuple[str, 
     numeric = pa.types.is_integer(y.type) or pa.types.is_floating(y.type)
     numeric = numeric or pa.types.is_decimal(y.type)
     classes = "a classifier, since it has classes"
+    if asked is False and not numeric:
+        raise DomainError(f"the target {name!r} has no numbers; leave --regress out")
+    if asked and numeric and _fractions(y):
+        raise DomainError(f"the target {name!r} has numbers with fractions; leave --classify out")
     if asked is not None:
         return asked, "a classifier, as asked" if asked else "a regressor, as asked", ()
     if numeric:
@@ -89,6 +93,12 @@ def _kind(y: Any, name: str, asked: bool | None) -> tuple[bool, str, tuple[str, 
             f"column, or pass --classify if they are classes"
         )
     return True, f"{classes}: {values} different ones, no numbers", ()
+
+
+def _fractions(y: Any) -> bool:  # noqa: ANN401
+    """Whether some numbers are not whole."""
+    values = np.asarray(y.to_pylist(), np.float64)
+    return bool(np.any(values != np.rint(values)))
 
 
 def _example(table: Any) -> tuple[str, str]:  # noqa: ANN401
@@ -147,5 +157,6 @@ def held_out(model: CircuitEstimator) -> dict[str, Any]:
     tried = [loss for losses in model.validation_.values() for loss in losses.values()]
     loss = min(tried, default=np.nan)
     classes = ", ".join(map(str, model.classes_.tolist()[:12]))
-    said = f"on rows held out its loss is {number(loss)} nats per class; classes: {classes}"
+    measured = f"on rows held out its loss is {number(loss)} nats per class"
+    said = f"{measured if tried else 'too few rows to hold some out'}; classes: {classes}"
     return {"held_out_loss": loss, "classes": model.classes_.tolist(), "said": said}

@@ -17,7 +17,7 @@ from expecta.encoding.scalars import is_missing, number
 from expecta.errors import DomainError
 from expecta.estimators.base import CircuitEstimator
 
-__all__ = ["aligned", "load", "read_rows", "row_of", "target_name"]
+__all__ = ["aligned", "load", "read_rows", "row_of"]
 
 SHOWN = 3  # unseen values that a note names
 
@@ -27,11 +27,6 @@ def load(path: Path) -> CircuitEstimator:
     from expecta.estimators.files import load as read
 
     return read(path)
-
-
-def target_name(model: CircuitEstimator) -> str:
-    """Return what the model predicts."""
-    return model.target_name_
 
 
 def read_rows(model: CircuitEstimator, path: str) -> tuple[Any, Any]:

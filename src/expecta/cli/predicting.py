@@ -85,7 +85,7 @@ def predictions(
         if interval is not None:
             ends = model.predict_interval(rows, interval)
             found |= {f"{target}_low": ends[:, 0], f"{target}_high": ends[:, 1]}
-        return {name: pa.array(values) for name, values in found.items()}
+        return {name: pa.array(values, from_pandas=True) for name, values in found.items()}
     if std or interval is not None:
         raise DomainError(
             "--std and --interval are for numbers, and this model predicts classes; try --proba"
@@ -96,5 +96,5 @@ def predictions(
     columns = {f"{target}_predicted": pa.array(chosen, mask=impossible)}
     if proba:
         for place, label in enumerate(classes.tolist()):
-            columns[f"{target}_probability_{label}"] = pa.array(shares[:, place])
+            columns[f"{target}_probability_{label}"] = pa.array(shares[:, place], from_pandas=True)
     return columns

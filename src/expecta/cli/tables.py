@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from expecta.errors import DomainError
 
@@ -77,6 +77,12 @@ def _read_csv(data: bytes, delimiter: str, texts: Iterable[str]) -> Any:  # noqa
         raise DomainError("the table is empty: it has no header and no rows; is it the right file?")
     if delimiter == "," and _header(data, ";") > _header(data, ","):
         delimiter = ";"
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        raise DomainError(
+            "the table is not UTF-8 text; convert it, such as: iconv -f latin1 -t utf-8"
+        ) from None
     return csv.read_csv(
         pa.BufferReader(data),
         parse_options=csv.ParseOptions(
@@ -138,15 +144,20 @@ def write(table: Any, path: str) -> None:  # noqa: ANN401
     from expecta.circuits.files.atomic import replace_file
 
     kind = write_format(path)
-    if path == "-":
-        _write_to(sys.stdout.buffer, table, kind)
-        return
     sink = pa.BufferOutputStream()
-    _write_to(sink, table, kind)
-    replace_file(path, sink.getvalue().to_pybytes())
+    try:
+        _write_to(sink, table, kind)
+    except pa.ArrowException as problem:
+        raise DomainError(f"a {kind} file cannot hold this: {problem}; try .parquet") from None
+    data = sink.getvalue().to_pybytes()
+    if path == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
+        replace_file(path, data)
 
 
-def _write_to(sink: BinaryIO | Any, table: Any, kind: str) -> None:  # noqa: ANN401
+def _write_to(sink: Any, table: Any, kind: str) -> None:  # noqa: ANN401
     import pyarrow as pa
 
     if kind == "parquet":
