@@ -226,6 +226,14 @@ def test_other_peoples_models_have_a_report(tmp_path):
     assert "ExpectedPredictor of a DecisionTreeRegressor" in page.text
 
 
+def test_a_model_that_explains_nothing_says_so(tmp_path):
+    model = CircuitRegressor(**small()).fit({"x": [1.0, 2.0]}, [1.0, 2.0])
+    page = read(model, tmp_path)
+    well_made(page)
+    assert "the model explains none of it" in page.text
+    assert "variance explained" not in page.text
+
+
 # -- what comes from data --------------------------------------------------------------
 
 

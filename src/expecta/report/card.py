@@ -38,7 +38,7 @@ def tiles(facts: Facts) -> Html:
     if noise is not None:
         found.append(("held-out error", f"± {figure(noise)}"))
     explained = _explained(facts)
-    if explained is not None:
+    if explained is not None and explained > 0:
         found.append(("variance explained", f"{explained:.0%}"))
     pairs = (tag("div", tag("dt", name), tag("dd", value)) for name, value in found)
     return tag("dl", *pairs, class_="tiles")
@@ -122,8 +122,10 @@ def quality(facts: Facts) -> Html:
             f"standard deviation of {figure(noise)}."
         )
     explained = _explained(facts)
-    if explained is not None:
+    if explained is not None and explained > 0:
         said.append(f"That explains {explained:.1%} of the target's variance.")
+    elif explained is not None:
+        said.append("The target itself varies no more: the model explains none of it.")
     loss = _loss(facts)
     if loss is not None:
         said.append(

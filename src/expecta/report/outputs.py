@@ -122,7 +122,7 @@ def telling(output: Output, found: NextQuestion) -> Html:
         )
     ]
     head = ["column", "variance taken away", "standard deviation left"]
-    note = "Shares do not add up to 100%: columns tell the same things, or only together."
+    note = "Shares need not add up to 100%: columns tell the same things, or only together."
     card = figure_of(
         "Share of the variance that each column takes away",
         bars(rows, label, whole=1.0),
