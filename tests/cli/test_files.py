@@ -222,3 +222,19 @@ def test_documented_commands_run(tmp_path, monkeypatch):
             good(*words)
             tried.add(words[0])
     assert {"fit", "predict", "ask", "compare", "split", "next", "explain", "report"} <= tried
+
+
+def test_target_of_models_of_before(place, tmp_path):
+    found = Container.from_bytes("", (place / "cost.expecta").read_bytes())
+
+    def written(header, arrays):
+        data = Container(found.kind, header, arrays).to_bytes()
+        (tmp_path / "m").write_bytes(data)
+        return tmp_path / "m"
+
+    header = {name: one for name, one in found.header.items() if name != "target"}
+    assert parsed("inspect", written(header, found.arrays))["target"] == "cost"
+    rowless = {name: one for name, one in found.arrays.items() if not name.startswith("seen.")}
+    path = written(header | {"seen": None}, rowless)
+    assert parsed("inspect", path)["target"] == "prediction"
+    assert "its target has no name" in bad("inspect", written(header | {"target": 1}, found.arrays))
