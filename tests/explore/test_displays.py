@@ -80,14 +80,15 @@ def test_every_answer_draws_itself_without_anything_cut_off(kind, request):
         drawn.figure_.draw_without_rendering()
         whole = drawn.figure_.bbox
         renderer = drawn.figure_.canvas.get_renderer()
-        texts = [drawn.ax_._left_title, drawn.ax_.xaxis.label, *drawn.ax_.get_yticklabels()]
+        title = drawn.figure_._suptitle
+        texts = [title, *drawn.figure_.legends, drawn.ax_.xaxis.label, *drawn.ax_.get_yticklabels()]
         for text in texts:
-            if text.get_text() and text.get_visible():
+            if text.get_visible():
                 box = text.get_window_extent(renderer)
-                assert box.x0 >= whole.x0 - 1, (name, text.get_text())
-                assert box.x1 <= whole.x1 + 1, (name, text.get_text())
-        assert "uncertainty" not in drawn.ax_.get_title(loc="left")
-        assert drawn.ax_.get_title(loc="left")
+                assert box.x0 >= whole.x0 - 1, (name, text)
+                assert box.x1 <= whole.x1 + 1, (name, text)
+        assert title.get_text()
+        assert "uncertainty" not in title.get_text()
 
 
 def test_own_axes_are_used(regressor):
@@ -99,6 +100,8 @@ def test_own_axes_are_used(regressor):
     assert not axes[0].has_data()
     assert len(pyplot.get_fignums()) == 1
     assert axes[1].get_legend() is not None
+    assert "by city" in axes[1].get_title(loc="left")
+    assert drawn.figure_._suptitle is None
 
 
 def test_group_shows_all_of_its_shares_and_its_mean(regressor):

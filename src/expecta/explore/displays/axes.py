@@ -7,11 +7,23 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
-__all__ = ["ACCENT", "BLUE", "GREY", "Display", "even", "line_up", "short", "thousands", "words"]
+__all__ = [
+    "ACCENT",
+    "BLUE",
+    "GREY",
+    "Display",
+    "even",
+    "line_up",
+    "outputs",
+    "short",
+    "thousands",
+    "words",
+]
 
 # Okabe and Ito's colours, which those who are colour-blind tell apart
 BLUE, ACCENT, GREY = "#0072B2", "#D55E00", "#707070"
 MOST_LETTERS = 44  # of a label
+MOST_OF_TITLE = 64
 LINE = 0.34  # inches for a line of labels
 
 Answer = TypeVar("Answer")
@@ -65,11 +77,20 @@ class Display(Generic[Answer]):
         """Draw the answer."""
         raise NotImplementedError
 
+    def title(self, ax: Any, text: str) -> None:  # noqa: ANN401
+        """Write a title across a figure of our own, where there is room; else above the axes."""
+        if self._own:
+            ax.figure.suptitle(short(text, MOST_OF_TITLE), x=0.01, ha="left")
+        else:
+            ax.set_title(short(text, MOST_OF_TITLE), loc="left")
+
     def legend(self, ax: Any) -> None:  # noqa: ANN401
         """Set the legend below a figure of our own, where it hides nothing; else within axes."""
         if self._own:
             handles, labels = ax.get_legend_handles_labels()
-            ax.figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+            columns = 3 if sum(map(len, labels)) < MOST_OF_TITLE else 1
+            where = "outside lower center"
+            ax.figure.legend(handles, labels, loc=where, ncols=columns, frameon=False)
         else:
             ax.legend(frameon=False, fontsize="small")
 
@@ -92,6 +113,14 @@ def words(text: str) -> str:
 def short(text: str, most: int = MOST_LETTERS) -> str:
     """Return a text that is no formula, cut where it is long."""
     return words(text if len(text) <= most else text[: most - 1].rstrip() + "…")
+
+
+def outputs(axis: Any, name: str) -> None:  # noqa: ANN401
+    """Make an axis of a model's output: nothing lies beyond 0 and 1 if it is a probability."""
+    thousands(axis)
+    if name.startswith("P("):
+        low, high = axis.get_view_interval()
+        axis.axes.set(**{f"{axis.axis_name}lim": (max(low, -0.02), min(high, 1.02))})
 
 
 def thousands(axis: Any) -> None:  # noqa: ANN401

@@ -113,7 +113,7 @@ class CalibrationDisplay(Display[Calibration]):
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         ax.legend(frameon=False, loc="upper left")
         if found.of_intervals:
-            ax.set_title(f"Coverage of intervals, {found.rows[0]:,} rows", loc="left")
+            self.title(ax, f"Coverage of intervals, {found.rows[0]:,} rows")
             ax.set_xlabel("coverage asked for")
             ax.set_ylabel("share of rows covered")
         else:

@@ -13,6 +13,7 @@ from expecta.explore.displays.axes import (
     Display,
     even,
     line_up,
+    outputs,
     short,
     thousands,
 )
@@ -70,9 +71,9 @@ class SplitDisplay(Display[Split]):
         labels = [", ".join(column[i] for column in found.labels) for i in shown]
         line_up(ax, labels)
         more = "" if len(shown) == len(found) else f", {len(shown)} largest of {len(found)} groups"
-        ax.set_title(short(f"Model's output by {', '.join(found.columns)}{more}", 70), loc="left")
+        self.title(ax, f"Model's output by {', '.join(found.columns)}{more}")
         ax.set_xlabel(short(f"model's output: {found.name}"))
-        thousands(ax.xaxis)
+        outputs(ax.xaxis, found.name)
         self.legend(ax)
 
 
@@ -88,7 +89,7 @@ class DependenceDisplay(Display[Dependence]):
     def draw(self, ax: Any) -> None:  # noqa: ANN401
         """Draw both curves, or a pair of dots for each category."""
         found = self.answer
-        ax.set_title(short(f"Model's output by {found.column}", 70), loc="left")
+        self.title(ax, f"Model's output by {found.column}")
         if found.at is None:
             self._dots(ax)
         else:
@@ -112,7 +113,7 @@ class DependenceDisplay(Display[Dependence]):
         )
         ax.set_xlabel(short(found.column))
         ax.set_ylabel(short(f"model's output: {found.name}"))
-        thousands(ax.yaxis)
+        outputs(ax.yaxis, found.name)
         if numeric(found.labels):
             thousands(ax.xaxis)
         else:  # times, in the words of their labels
@@ -136,7 +137,7 @@ class DependenceDisplay(Display[Dependence]):
         )
         line_up(ax, found.labels)
         ax.set_xlabel(short(f"model's output: {found.name}"))
-        thousands(ax.xaxis)
+        outputs(ax.xaxis, found.name)
 
 
 class NextQuestionDisplay(Display[NextQuestion]):
@@ -171,8 +172,8 @@ class NextQuestionDisplay(Display[NextQuestion]):
         line_up(ax, names)
         ax.set_xlim(0, 1)
         ax.xaxis.set_major_formatter(PercentFormatter(1.0))
-        ax.set_title(short(f"What would settle {found.name}, given {found.given}", 70), loc="left")
-        ax.set_xlabel("expected share of the output's variance that knowing the column takes away")
+        self.title(ax, f"What would settle {found.name}, given {found.given}")
+        ax.set_xlabel("share of the output's variance that knowing it takes away")
 
 
 def numeric(labels: tuple[str, ...]) -> bool:

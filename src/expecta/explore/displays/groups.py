@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from expecta.explore.answers import Comparison, Group
-from expecta.explore.displays.axes import ACCENT, BLUE, GREY, Display, short, thousands
+from expecta.explore.displays.axes import ACCENT, BLUE, GREY, Display, outputs, short
 from expecta.explore.displays.numbers import figure
 
 __all__ = ["ComparisonDisplay", "GroupDisplay"]
@@ -24,6 +24,7 @@ class GroupDisplay(Display[Group]):
         """Draw the shares of the group by output."""
         group = self.answer
         if not np.isfinite(group.mean):
+            self.title(ax, "Model's output")
             _nothing(ax, group.name)
             return
         _shares(ax, group, BLUE, "")
@@ -36,7 +37,8 @@ class GroupDisplay(Display[Group]):
         if 0.5 in group.quantiles:
             middle = group.quantiles[0.5]
             ax.axvline(middle, color=GREY, ls="--", label=f"median {figure(middle)}")
-        _finish(ax, group.name, f"Model's output where {group.query}")
+        self.title(ax, f"Model's output where {group.query}")
+        _finish(ax, group.name)
         self.legend(ax)
 
 
@@ -50,6 +52,7 @@ class ComparisonDisplay(Display[Comparison]):
         found = self.answer
         laws = [one.law() for one in (found.a, found.b)]
         if any(law is None for law in laws):
+            self.title(ax, "Model's output")
             _nothing(ax, found.a.name)
             return
         ends = [law.curve(2)[0] for law in laws if law is not None]
@@ -58,7 +61,8 @@ class ComparisonDisplay(Display[Comparison]):
             label = f"{short(group.query, 36)}, mean {figure(group.mean)}"
             _shares(ax, group, colour, label, grid, line)
             ax.axvline(group.mean, color=colour, ls=line, lw=1)
-        _finish(ax, found.a.name, f"Model's output: means {figure(found.difference)} apart")
+        self.title(ax, f"Model's output: means {figure(abs(found.difference))} apart")
+        _finish(ax, found.a.name)
         self.legend(ax)
 
 
@@ -78,18 +82,17 @@ def _shares(
     ax.stairs(mass, at, color=colour, lw=1.4, ls=line, label=label or None)
 
 
-def _finish(ax: Any, name: str, title: str) -> None:  # noqa: ANN401
+def _finish(ax: Any, name: str) -> None:  # noqa: ANN401
     from matplotlib.ticker import PercentFormatter
 
-    ax.set_title(short(title, 70), loc="left")
     ax.set_xlabel(short(f"model's output: {name}"))
     ax.set_ylabel("share of the group")
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
     ax.set_ylim(bottom=0)
-    thousands(ax.xaxis)
+    outputs(ax.xaxis, name)
 
 
 def _nothing(ax: Any, name: str) -> None:  # noqa: ANN401
     """Say that there is no distribution."""
-    _finish(ax, name, "Model's output")
+    _finish(ax, name)
     ax.text(0.5, 0.5, "a group has probability zero", ha="center", transform=ax.transAxes)

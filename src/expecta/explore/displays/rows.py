@@ -72,10 +72,10 @@ class ShapleyDisplay(Display[Shapley]):
         ax.axvline(found.base, color=GREY, ls=":", lw=1.2)
         ax.margins(x=0.14)
         line_up(ax, labels)
-        ax.set_title(
+        self.title(
+            ax,
             f"Model's output: {figure(float(found.prediction[0]))}, from "
             f"{figure(found.base)} if nothing is known",
-            loc="left",
         )
 
     def _swarm(self, ax: Any) -> None:  # noqa: ANN401
@@ -86,7 +86,7 @@ class ShapleyDisplay(Display[Shapley]):
             ax.plot(values, place + _swarmed(values), "o", ms=3.5, color=BLUE, alpha=0.55, mew=0)
         ax.axvline(0, color=GREY, lw=1)
         line_up(ax, [found.columns[i] for i in order])
-        ax.set_title(f"What each column adds, {len(found.prediction)} rows", loc="left")
+        self.title(ax, f"What each column adds, {len(found.prediction)} rows")
         ax.set_xlabel(short(f"added to the model's output: {found.name}"))
 
 
@@ -147,7 +147,7 @@ class StabilityDisplay(Display[Stability]):
             ax.set_xlabel(short(f"expected output: {found.name}"))
             ax.set_ylabel("decision stands with")
             thousands(ax.xaxis)
-        ax.set_title(f"Decision by the expected output: {name} ≥ {threshold}?", loc="left")
+        self.title(ax, f"Decision by the expected output: {name} ≥ {threshold}?")
         self.legend(ax)
 
 
@@ -184,7 +184,7 @@ class DisparitiesDisplay(Display[Disparities]):
         ax.axvline(0, color=GREY, lw=1)
         ax.margins(x=0.42)
         ax.set_xlabel(short(f"change of the expected output: {found.name}"))
-        ax.set_title("Where an attribute moves the model's output most", loc="left")
+        self.title(ax, "Where an attribute moves the model's output most")
         thousands(ax.xaxis)
 
 
@@ -219,4 +219,4 @@ class OutliersDisplay(Display[Outliers]):
         ax.set_xlim(0.45 * least, 1.3)
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:g}%"))
         ax.set_xlabel("share of the population that is at most as likely")
-        ax.set_title("Least likely rows, and their oddest column", loc="left")
+        self.title(ax, "Least likely rows, and their oddest column")
