@@ -194,6 +194,7 @@ def test_calibration_of_a_classifier_counts_by_hand(classifier):
     predicted = classifier.predict_proba(table)[:, 0]
     order = np.argsort(predicted, kind="stable")
     assert found.answer.rows.sum() == len(y)
+    assert found.figure_._suptitle.get_text() == "Calibration of P(high), 160 rows"
     start = 0
     for place, n in enumerate(found.answer.rows.tolist()):
         some_rows = order[start : start + n]

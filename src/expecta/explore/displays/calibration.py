@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from expecta.arrays import Floats, Ints
 from expecta.errors import DomainError
-from expecta.explore.displays.axes import ACCENT, BLUE, GREY, Display, short
+from expecta.explore.displays.axes import ACCENT, BLUE, GREY, Display
 
 __all__ = ["Calibration", "CalibrationDisplay", "binned", "covered"]
 
@@ -117,8 +117,6 @@ class CalibrationDisplay(Display[Calibration]):
             ax.set_xlabel("coverage asked for")
             ax.set_ylabel("share of rows covered")
         else:
-            ax.set_title(
-                short(f"Calibration of {found.name}, {found.rows.sum():,} rows", 60), loc="left"
-            )
+            self.title(ax, f"Calibration of {found.name}, {found.rows.sum():,} rows")
             ax.set_xlabel("predicted probability")
             ax.set_ylabel("share in which it happened")
