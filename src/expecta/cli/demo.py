@@ -87,7 +87,7 @@ def run(folder: Path, say: Say) -> dict[str, Any]:
 def _learn(table: Any, folder: Path, say: Say) -> tuple[CircuitEstimator, dict[str, Any]]:  # noqa: ANN401
     say("Insurance: six columns on people, and what each cost the insurer in a year.")
     say(f"Learning from {table.num_rows} of them, {APART} are kept apart: some seconds;")
-    say("the first time on a machine it compiles too, about a minute.")
+    say("the first time on a machine it compiles too, for a minute or two.")
     task = Task.of(table, "charges", (), None, False)
     model = learn(task, "tree", 256, 0)
     model.save(folder / "charges.expecta")
