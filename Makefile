@@ -8,7 +8,7 @@ setup: .venv/.installed
 
 .venv/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,models]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,dev,models,plots]'
 	touch $@
 
 demo: setup

@@ -1,8 +1,9 @@
-"""Predict with unknown inputs, and ask a table about itself.
+"""Predict with unknown inputs, and ask a model about groups of people.
 
-First what someone will cost an insurer, knowing less and less of them; then patients of
-whom 0 to 90% of the measurements are missing; then the distribution of the insurance table
-itself. The tables come with Expecta and scikit-learn. Nothing is downloaded.
+First what ``expecta demo`` does: learn what people cost an insurer, predict with holes, ask
+about groups, draw, report. Then how expected predictions compare with boosted trees that are
+given the holes, and with means filled in, for patients of whom 0 to 90% of the measurements
+are missing. The tables come with Expecta and scikit-learn. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -23,74 +24,37 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from expecta import CircuitClassifier, CircuitRegressor, Density, Encoder, LatentTree
-from expecta.datasets import load_insurance
+from expecta import CircuitClassifier, CircuitRegressor, Encoder
+from expecta.cli.demo import people, run
 
 OUT = Path("build/demo")
 console = Console(width=100, highlight=False)
 
 
-def ask_a_density() -> None:
-    """Learn the joint distribution of a table and condition it on facts."""
-    console.rule("Insurance: 1,338 people, 7 columns")
-    table = load_insurance(as_frame="dict")
-    density = LatentTree(encoder=Encoder(max_bins=12)).fit(table)
-    console.print(density, markup=False)
-    for facts in ({}, {"smoker": "yes"}, {"smoker": "yes", "age": (18, 30), "bmi": (None, 30)}):
-        known = density.condition(facts)
-        charges = known.marginal("charges")
-        share = np.exp(density.log_prob(density.encoder_.where(facts)))[0]
-        said = (
-            ", ".join(f"{name} = {fact}" for name, fact in facts.items()) or "nobody in particular"
-        )
-        console.print(
-            f"\nGiven {said} ({share:.1%} of people): charges are {charges.mean:,.0f} on "
-            f"average, with a standard deviation of {charges.std:,.0f}."
-        )
-    console.print("\nWho has charges above 40,000?")
-    rich = density.condition(charges=(40_000, None))
-    for column in ("smoker", "bmi"):
-        console.print(rich.marginal(column), markup=False)
-
-    OUT.mkdir(parents=True, exist_ok=True)
-    density.save(OUT / "insurance.expecta")
-    again = Density.load(OUT / "insurance.expecta")
-    assert np.array_equal(again.log_prob(table), density.log_prob(table))
-    console.print(f"\nSaved to {OUT}/insurance.expecta, read again, and it answers the same.")
-
-
 def predict_charges() -> None:
-    """Predict what someone will cost the insurer, knowing less and less of them."""
-    console.rule("Insurance: charges from 6 columns, some of them unknown")
-    table = load_insurance(as_frame="dict")
-    charges = np.array(table.pop("charges"), float)
-    rng = np.random.default_rng(0)
-    test = rng.permutation(len(charges)) < len(charges) // 5
-    train, held_out = _rows(table, ~test), _rows(table, test)
-    with console.status("learning; compiling too, up to a minute the first time, then cached"):
-        model = CircuitRegressor(random_state=0).fit(train, charges[~test])
-    console.print(
-        f"{model.n_splits_} splits, {model.circuit_}\nresidual noise {model.noise_:,.0f}, held out",
-        markup=False,
-    )
+    """Predict what people will cost whom the model has not seen, knowing less and less of them."""
+    console.rule("Insurance: people held out, 0 to 5 of 6 columns unknown")
+    train, test = (table.to_pydict() for table in people())
+    charges, y = (np.array(table.pop("charges")) for table in (train, test))
+    model = CircuitRegressor.load(OUT / "charges.expecta")
     numbers = _numbers(train)
-    boosted = HistGradientBoostingRegressor(random_state=0).fit(numbers, charges[~test])
+    boosted = HistGradientBoostingRegressor(random_state=0).fit(numbers, charges)
     report = Table(
         "unknown columns",
         "expected prediction",
         "boosted trees, given the holes",
         "90% interval covers",
         "its width",
-        title=f"root mean squared error on {np.count_nonzero(test)} people",
+        title=f"root mean squared error on {len(y)} people",
     )
+    rng = np.random.default_rng(0)
     for unknown in range(6):
-        holes = np.argsort(rng.random((np.count_nonzero(test), 6)), axis=1) < unknown
+        holes = np.argsort(rng.random((len(y), 6)), axis=1) < unknown
         rows = {
             name: [None if hole else cell for cell, hole in zip(cells, gone, strict=True)]
-            for (name, cells), gone in zip(held_out.items(), holes.T, strict=True)
+            for (name, cells), gone in zip(test.items(), holes.T, strict=True)
         }
         ends = model.predict_interval(rows)
-        y = charges[test]
         inside = np.mean((ends[:, 0] <= y) & (y <= ends[:, 1]))
         ours = np.sqrt(np.mean((model.predict(rows) - y) ** 2))
         theirs = np.sqrt(np.mean((boosted.predict(_numbers(rows)) - y) ** 2))
@@ -102,25 +66,6 @@ def predict_charges() -> None:
             f"{np.mean(ends[:, 1] - ends[:, 0]):,.0f}",
         )
     console.print(report)
-    someone = {name: [None] for name in table} | {"smoker": ["yes"], "age": [45]}
-    mean, std = model.predict(someone, return_std=True)
-    low, high = model.predict_interval(someone)[0]
-    console.print(
-        f"A smoker of 45, nothing else known: {mean[0]:,.0f} expected; the model's output varies "
-        f"by ± {std[0]:,.0f} over what is unknown; with 90% between {low:,.0f} and {high:,.0f}."
-    )
-    OUT.mkdir(parents=True, exist_ok=True)
-    model.save(OUT / "charges.expecta")
-    again = CircuitRegressor.load(OUT / "charges.expecta")
-    assert np.array_equal(again.predict(held_out), model.predict(held_out))
-    console.print(f"Saved to {OUT}/charges.expecta, read again, and it predicts the same.")
-
-
-def _rows(table: dict[str, list[Any]], keep: np.ndarray[Any, Any]) -> dict[str, list[Any]]:
-    return {
-        name: [cell for cell, kept in zip(cells, keep, strict=True) if kept]
-        for name, cells in table.items()
-    }
 
 
 def _numbers(table: dict[str, list[Any]]) -> np.ndarray[Any, Any]:
@@ -139,7 +84,9 @@ def classify_patients() -> None:
     console.rule("Breast cancer: 30 measurements, some of them missing")
     data = load_breast_cancer()
     X, X_test, y, y_test = train_test_split(data.data, data.target, random_state=0)
-    model = CircuitClassifier(encoder=Encoder(max_bins=4), max_bins=32, random_state=0).fit(X, y)
+    model = CircuitClassifier(
+        encoder=Encoder(max_bins=4), max_bins=32, max_splits=4, random_state=0
+    ).fit(X, y)
     console.print(f"{model.n_splits_} splits, {model.circuit_}", markup=False)
     imputed = make_pipeline(
         SimpleImputer(), StandardScaler(), LogisticRegression(C=0.1, max_iter=1000)
@@ -169,6 +116,9 @@ def classify_patients() -> None:
 
 
 if __name__ == "__main__":
+    started = time.perf_counter()
+    console.rule("expecta demo")
+    run(OUT, lambda text: console.print(text, markup=False, soft_wrap=True))
     predict_charges()
     classify_patients()
-    ask_a_density()
+    console.print(f"All in {time.perf_counter() - started:.0f} seconds.")

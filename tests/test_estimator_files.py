@@ -418,7 +418,8 @@ def test_files_run_no_code(folder, kind):
 def test_entries_that_are_missing_or_more(folder):
     for name in NAMES:
         for key in Container.from_bytes("file", FILES[name]).header:
-            refused(folder, rewritten(name, without=[key]), "entries|class")
+            if key != "target":  # files of before have none
+                refused(folder, rewritten(name, without=[key]), "entries|class")
         for key in Container.from_bytes("file", FILES[name]).arrays:
             refused(folder, rewritten(name, without=[key]), "missing|not those|not (int|float)64")
         refused(folder, rewritten(name, {"more": 1}), "entries")
@@ -542,11 +543,48 @@ def test_classes_that_make_no_sense(folder, classes):
     refused(folder, rewritten("two", {"classes": classes}), "damaged")
 
 
+def rows(name):
+    """The entries of a file that are about its training rows."""
+    keys = Container.from_bytes("file", FILES[name]).arrays
+    return ["seen", *(key for key in keys if key.startswith("seen."))]
+
+
+@every
+def test_files_of_before_have_no_rows(folder, name):
+    model = attempt(folder, rewritten(name, without=[*rows(name), "target"]))
+    assert model.seen_ is None
+    assert_same(model, FITTED[name])
+
+
+@every
+def test_training_rows_make_sense(folder, name):
+    for key in rows(name)[1:]:
+        values = array(name, key)
+        refused(folder, rewritten(name, arrays={key: values[1:]}), "training rows")
+        refused(folder, rewritten(name, arrays={key: values[:, None]}), "training rows")
+        other = np.int64 if values.dtype == np.float64 else np.float64
+        changed = rewritten(name, arrays={key: np.zeros(len(values), other)})
+        refused(folder, changed, "training rows")
+        if values.dtype == np.int32:
+            for wrong in (-2, 99):
+                refused(folder, rewritten(name, arrays={key: 0 * values + wrong}), "training rows")
+    numbers = np.zeros(len(array(name, "seen.weight")))
+    refused(folder, rewritten(name, arrays={"seen.weight": numbers - 1}), "weights")
+    refused(folder, rewritten(name, arrays={"seen.weight": numbers + np.inf}), "weights")
+    refused(folder, rewritten(name, arrays={"seen.target": numbers + np.nan}), "targets")
+    refused(folder, rewritten(name, arrays={"seen.99": numbers}), "not its density's")
+    refused(folder, rewritten(name, {"seen": 3}), "name of the target")
+    if name in ("two", "three"):
+        for wrong in (0.5, -1.0, 3.0):
+            refused(folder, rewritten(name, arrays={"seen.target": numbers + wrong}), "targets")
+
+
 def test_outputs_fit_the_classes(folder):
     classes = {"dtype": "<U5", "values": ["a", "b"]}
     refused(folder, rewritten("three", {"classes": classes}), "outputs")
     one = {"dtype": "<U5", "values": ["a"]}
-    assert attempt(folder, rewritten("two", {"classes": one})) is not None
+    refused(folder, rewritten("two", {"classes": one}), "targets of its training rows")
+    assert attempt(folder, rewritten("two", {"classes": one}, without=rows("two"))) is not None
     p, g = FITTED["two"].pair_.p, FITTED["two"].pair_.g
     wide = random_regression(p.vtree, p.cardinalities, outputs=2, seed=0)
     parts = {name: a for name, a in circuit_arrays(p.vtree, p, wide).items() if name[0] == "g"}

@@ -58,3 +58,15 @@ def test_code_of_models(capsys):
         np.mean(names["x"] ** 2), rel=0.02
     )
     assert "Mean of the margin: exact" in capsys.readouterr().out
+
+
+def test_code_of_questions(capsys):
+    page = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 3
+    names: dict = {}
+    for block in blocks:
+        exec(block, names)
+    shown = capsys.readouterr().out
+    assert "training rows" in shown
+    assert "charges by smoker, age where region != 'northwest'" in shown

@@ -21,6 +21,7 @@ from expecta.errors import (
     ImpossibleEvidenceError,
     ImpossibleEvidenceWarning,
     PropertyError,
+    QueryError,
     StructureError,
     VtreeMismatchError,
 )
@@ -85,6 +86,7 @@ __all__ = [
     "Pair",
     "ProbabilisticCircuit",
     "PropertyError",
+    "QueryError",
     "RegressionCircuit",
     "StructureError",
     "Vtree",

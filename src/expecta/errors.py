@@ -14,6 +14,7 @@ __all__ = [
     "ImpossibleEvidenceError",
     "ImpossibleEvidenceWarning",
     "PropertyError",
+    "QueryError",
     "StructureError",
     "VtreeMismatchError",
 ]
@@ -61,6 +62,35 @@ class VtreeMismatchError(PropertyError):
 
 class DomainError(ExpectaError, ValueError):
     """Rows, evidence or a question have the wrong shape, or a value that makes no sense."""
+
+
+class QueryError(DomainError):
+    """A condition on rows cannot be read, or names what does not exist.
+
+    Parameters
+    ----------
+    problem
+        What is wrong and what to do, in one sentence.
+    query
+        The condition as it was written, or ``None`` where it was not a text.
+    place
+        Where in it the trouble is, counted from 0; its length is the end.
+    """
+
+    def __init__(self, problem: str, query: str | None = None, place: int = 0) -> None:
+        self.problem, self.query, self.place = problem, query, place
+        super().__init__(problem if query is None else f"{problem}\n{_pointed(query, place)}")
+
+    def __reduce__(self) -> tuple[type[QueryError], tuple[str, str | None, int]]:
+        return type(self), (self.problem, self.query, self.place)
+
+
+def _pointed(query: str, place: int, before: int = 60, width: int = 100) -> str:
+    """Return the part of a query around a place, and a caret under that place."""
+    start = max(0, place - before)
+    left, right = "..." * (start > 0), "..." * (len(query) > start + width)
+    shown = "".join(c if c.isprintable() else " " for c in query[start : start + width])
+    return f"  {left}{shown}{right}\n  {' ' * (len(left) + place - start)}^"
 
 
 class ImpossibleEvidenceError(ExpectaError, ValueError):

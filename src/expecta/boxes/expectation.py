@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -28,10 +29,22 @@ class Expectation:
 
     def __init__(self, p: ProbabilisticCircuit, boxes: BoxSum) -> None:
         self.boxes = boxes
-        order = walk(p.vtree)
-        self._p = mixing(p, order)
-        self._parts, self._value = parts(boxes, p.vtree, order)
+        self._parts, self._value = parts(boxes, p.vtree, walk(p.vtree))
+        self._take(p)
+
+    def _take(self, p: ProbabilisticCircuit) -> None:
+        self._p = mixing(p, walk(p.vtree))
         self._at = np.append(0, np.cumsum(np.diff(self._parts.start) * self._p.n_nodes))
+
+    def under(self, p: ProbabilisticCircuit) -> Expectation:
+        """Return the same sum for another circuit over the same vtree and values.
+
+        Cost: sorting the circuit's edges; the boxes are not written anew.
+        """
+        other = copy(self)
+        other.__dict__.pop("_prior", None)
+        other._take(p)
+        return other
 
     @cached_property
     def _prior(self) -> Any:  # noqa: ANN401

@@ -22,6 +22,8 @@ from expecta.encoding.tables import Table, check_size, read_table
 from expecta.errors import DomainError
 from expecta.estimators.inputs import checked_penalties, read, refuse_rounding
 from expecta.estimators.training import Seeds, Training, completed
+from expecta.explore.asking import Asking
+from expecta.explore.seen import Seen, name_of
 from expecta.learn.regression import LOSSES, Curve, Grown, grow
 from expecta.pair import Pair
 from expecta.queries.distribution import Distribution
@@ -37,12 +39,14 @@ ROUNDS = 3  # of weighing completions by the target and learning anew
 UNTESTED = 3.0  # penalty where there are too few rows to choose one
 
 
-class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
+class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
     """A density of the inputs and a circuit for the target, over one vtree."""
 
     density_: Density  # as it learned
     refined_: Density  # the same with finer bins, which the circuit takes
     pair_: Pair
+    seen_: Seen | None  # training rows, beside which answers about groups stand
+    target_name_: str
 
     def __init__(
         self,
@@ -190,6 +194,11 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
         model.pair_ = Pair(model.refined_.circuit, grown.circuit)
         return model
 
+    def _keep(self, table: Table, target: Floats, weight: Floats, y: Any) -> None:  # noqa: ANN401
+        """Set ``seen_``, and what the target is called."""
+        self.target_name_ = name_of(y)
+        self.seen_ = Seen.of(table, self.encoder_, target, weight, self.target_name_)
+
     # -- asking -----------------------------------------------------------------------
 
     @property
@@ -254,12 +263,16 @@ class CircuitEstimator(BaseEstimator):  # type: ignore[misc]
 
     # -- files ------------------------------------------------------------------------
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the estimator into one file. Atomic."""
+    def save(self, path: str | PathLike[str], *, rows: bool = True) -> None:
+        """Write the estimator into one file. Atomic.
+
+        The file holds the *training rows*, which answers about groups are compared with; to
+        pass a model on without its data, leave them out by ``rows=False``.
+        """
         from expecta.estimators.files import save
 
         check_is_fitted(self, "pair_")
-        save(self, path)
+        save(self, path, rows)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:

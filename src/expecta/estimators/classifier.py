@@ -106,6 +106,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         seeds = Seeds.of(self.random_state)
         self.classes_, number = np.unique(labels, return_inverse=True)
         self._learn_density(table, weight, seeds)
+        self._keep(table, number.astype(np.float64), weight, y)
         k = len(self.classes_)
         if k == 1:  # nothing to tell apart
             tables = [np.zeros(c) for c in self.encoder_.cardinalities_.tolist()]

@@ -9,9 +9,7 @@ else one like it that is yet to learn; its vtree; and an encoder like its own.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
@@ -33,10 +31,12 @@ from expecta.encoding import Encoder
 from expecta.encoding.refine import coarser
 from expecta.errors import DomainError, ExpectaError, FormatError
 from expecta.estimators.base import CircuitEstimator
+from expecta.estimators.classes import read_classes, written_classes
 from expecta.estimators.classifier import CircuitClassifier
 from expecta.estimators.conformal import Calibration
 from expecta.estimators.inputs import LARGEST, checked_penalties
 from expecta.estimators.regressor import CircuitRegressor
+from expecta.explore.seen import Seen
 from expecta.pair import Pair
 from expecta.queries.spectral import check_tolerance
 
@@ -48,15 +48,12 @@ _CLASSES: dict[str, type[CircuitEstimator]] = {
     kind.__name__: kind for kind in (CircuitRegressor, CircuitClassifier)
 }
 _SHARED = {"class", "parameters", "named", "penalty", "n_splits", "link", "density", "encoder"}
-_TYPES = {"b": bool, "i": int, "u": int, "f": float, "U": str, "O": str}  # of classes
-_DTYPE = re.compile(r"\|b1|[<>|](i|u)[1248]|[<>]f[248]|[<>]U\d{1,8}|\|O")
-CHARACTERS = 1 << 24  # of classes that are texts of one width
 GREATEST = {"identity": 1e3 * LARGEST, "logistic": 1e5}  # |g| that makes sense, by link
 TABLE = 1 << 28  # pairs of nodes: bounds what a hostile file can make us allocate
 
 
-def save(estimator: CircuitEstimator, path: str | PathLike[str]) -> None:
-    """Write an estimator into one file. Atomic."""
+def save(estimator: CircuitEstimator, path: str | PathLike[str], rows: bool) -> None:
+    """Write an estimator into one file, with its training rows or without. Atomic."""
     kind = type(estimator).__name__
     if _CLASSES.get(kind) is not type(estimator):
         raise DomainError(f"a {kind} has no file format; pickle it")
@@ -87,7 +84,11 @@ def save(estimator: CircuitEstimator, path: str | PathLike[str]) -> None:
         header["noise"] = estimator.noise_
         arrays |= vars(estimator.calibration_)
     elif isinstance(estimator, CircuitClassifier):
-        header["classes"] = _classes(estimator.classes_)
+        header["classes"] = written_classes(estimator.classes_)
+    seen = estimator.seen_ if rows else None
+    header["seen"] = None if seen is None else seen.name
+    header["target"] = estimator.target_name_
+    arrays |= {} if seen is None else {f"seen.{n}": one for n, one in seen.arrays().items()}
     replace_file(os.fspath(path), Container("estimator", header, arrays).to_bytes())
 
 
@@ -141,41 +142,6 @@ def _check_parameters(given: Mapping[str, Any], density: Density) -> None:
         raise ValueError("vtree and encoder are those of the density")
 
 
-def _classes(classes: npt.NDArray[Any]) -> dict[str, Any]:
-    """Return classes as JSON: numbers, Booleans or texts."""
-    values = [str(one) if isinstance(one, str) else one for one in classes.tolist()]
-    found = {"dtype": classes.dtype.str, "values": values}
-    try:
-        _read_classes(found)
-    except (ValueError, OverflowError):
-        raise DomainError(
-            f"a file holds classes that are integers, floats, Booleans or texts, and these are "
-            f"of type {type(values[0]).__name__} ({classes.dtype}); rename them, or use pickle"
-        ) from None
-    return found
-
-
-def _read_classes(given: object) -> npt.NDArray[Any]:
-    """Return classes from JSON, or raise a ValueError or OverflowError."""
-    if not isinstance(given, dict) or set(given) != {"dtype", "values"}:
-        raise ValueError("classes without a type or values")
-    spelt, values = given["dtype"], given["values"]
-    if not isinstance(spelt, str) or not _DTYPE.fullmatch(spelt):
-        raise ValueError("classes of an unknown type")
-    kind = spelt[1]
-    if not isinstance(values, list) or not all(type(value) is _TYPES[kind] for value in values):
-        raise ValueError("classes of another type than it says")
-    if not values or not all(a < b for a, b in pairwise(values)):
-        raise ValueError("classes out of order")
-    if kind == "U" and len(values) * int(spelt[2:]) > CHARACTERS:
-        raise ValueError("classes that are too long")
-    with np.errstate(over="ignore"):
-        made = np.array(values, np.dtype(spelt))
-    if made.tolist() != values:
-        raise ValueError("classes that do not fit their type")
-    return made
-
-
 class _Reader:
     """Checks a file piece by piece; every complaint is a FormatError about it."""
 
@@ -190,7 +156,8 @@ class _Reader:
         header, kind = self._header, self._header.get("class")
         if not isinstance(kind, str) or kind not in _CLASSES:
             self._fail(f"its class is {kind!r:.40}")
-        if set(header) != _SHARED | {"noise" if kind == "CircuitRegressor" else "classes"}:
+        own = {"noise" if kind == "CircuitRegressor" else "classes"}
+        if set(header) - {"seen", "target"} != _SHARED | own:
             self._fail("its header has other entries than it should")
         kinds = [isinstance(header[name], dict) for name in ("density", "encoder")]
         if not all(kinds) or type(header["named"]) is not bool:
@@ -210,10 +177,13 @@ class _Reader:
             found.calibration_ = self._calibration(found.n_features_in_)
             link, outputs = "identity", 1
         elif isinstance(found, CircuitClassifier):
-            found.classes_ = self._make(lambda: _read_classes(header["classes"]))
+            found.classes_ = self._make(lambda: read_classes(header["classes"]))
             k = len(found.classes_)
             link, outputs = "logistic", k if k > 2 else 1
+        rows = self._prefixed("seen.")
         self._pair(found, encoder, link, outputs)
+        found.seen_ = self._seen(rows, encoder, getattr(found, "classes_", None))
+        found.target_name_ = self._target(found.seen_)
         return found
 
     # -- parts ------------------------------------------------------------------------
@@ -250,6 +220,24 @@ class _Reader:
         self._make(lambda: _check_size(p, g))
         with np.errstate(over="ignore"):
             found.pair_ = self._make(lambda: Pair(p, g))
+
+    def _seen(
+        self, arrays: Arrays, encoder: Encoder, classes: npt.NDArray[Any] | None
+    ) -> Seen | None:
+        """Return the training rows; files may be without."""
+        name = self._header.get("seen")
+        if name is None and not arrays:
+            return None
+        several = None if classes is None else len(classes)
+        found: Seen = self._make(lambda: Seen.from_arrays(arrays, name, encoder, several))
+        return found
+
+    def _target(self, seen: Seen | None) -> str:
+        """Return what the target is called; older files say so of their rows alone."""
+        name = self._header.get("target", "prediction" if seen is None else seen.name)
+        if not isinstance(name, str):
+            self._fail("its target has no name")
+        return name
 
     def _validation(self) -> dict[float, dict[int, float]]:
         tried = self._take("validation", "float64", 2)

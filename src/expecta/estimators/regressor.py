@@ -142,6 +142,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         least = least_noise(target) / unit
         noise = self._judge(table, scaled, weight, training, grown.folds, seeds, least)
         self.noise_ = noise * unit
+        self._keep(table, target, weight, y)
         return self
 
     def _judge(

@@ -11,6 +11,7 @@ from sklearn.base import is_classifier
 
 from expecta.arrays import Bools, Floats, Ints
 from expecta.densities.density import Density
+from expecta.encoding.cells import Cells as ColumnCells
 from expecta.encoding.tables import Table
 from expecta.models.cells import Cells
 from expecta.models.compiled import write_trees
@@ -64,7 +65,8 @@ class Answers:
         except Unreadable as reason:
             self.route, self.form, self.density = None, None, density
             self.why = str(reason)
-        self._sampler = Sampler(self._output, self.density, template, outputs.std(axis=0))
+        self.scale: Floats = outputs.std(axis=0)  # of predictions over training rows
+        self._sampler = Sampler(self._output, self.density, template, self.scale)
 
     def _read(self, table: Table, X: Any) -> None:  # noqa: ANN401
         columns = [self.density.encoder_.column(name) for name in self._template.columns]
@@ -134,6 +136,14 @@ class Answers:
             found = self._model.predict_proba(rows)
         values = np.asarray(found, np.float64)
         return values.reshape(len(values), -1)
+
+    def outputs(self, codes: Ints, rng: np.random.Generator) -> Floats:
+        """Ask the model itself about values of the density.  # (rows, outputs)."""
+        nothing = np.full(1, np.nan)
+        cells = [ColumnCells(name, "unknown", "", numbers=nothing) for name in self.density.columns]
+        table = Table("dict", tuple(self.density.columns), 1, tuple(cells))
+        rows = np.zeros(len(codes), np.int64)
+        return self._output(self._template.filled(table, rows, codes, self.density, rng))
 
     # -- answers ----------------------------------------------------------------------
 

@@ -21,6 +21,8 @@ from expecta.encoding import Encoder
 from expecta.encoding.tables import Table, read_table
 from expecta.errors import DomainError, ImpossibleEvidenceWarning
 from expecta.estimators.conformal import Calibration, hidden, least_noise
+from expecta.explore.asking import Asking
+from expecta.explore.seen import Seen
 from expecta.models.answers import Answer, Answers
 from expecta.models.explain import explained
 from expecta.models.rows import Template
@@ -39,7 +41,7 @@ def _regresses(self: ExpectedPredictor) -> bool:
     return not is_classifier(self.model)
 
 
-class ExpectedPredictor(BaseEstimator):  # type: ignore[misc]
+class ExpectedPredictor(Asking, BaseEstimator):  # type: ignore[misc]
     """What a fitted model predicts if some inputs are unknown: the expectation over them.
 
     The model stays as it is. ``fit`` learns a joint distribution of its raw inputs;
@@ -85,6 +87,7 @@ class ExpectedPredictor(BaseEstimator):  # type: ignore[misc]
     density_: Density  # as it learned
     template_: Template
     answers_: Answers
+    seen_: Seen | None
     calibration_: Calibration
 
     def __init__(
@@ -128,12 +131,14 @@ class ExpectedPredictor(BaseEstimator):  # type: ignore[misc]
     def fit(
         self,
         X: Any,  # noqa: ANN401
-        y: object = None,
+        y: Any = None,  # noqa: ANN401
         sample_weight: npt.ArrayLike | None = None,
     ) -> ExpectedPredictor:
         """Learn the density of the raw columns, complete or not; the model learns nothing.
 
-        ``y`` is ignored. Cost: that of the density, and of writing the model over it.
+        ``y`` is not learned from: it is kept with the rows (``seen_``), so that answers about
+        groups stand beside plain averages. Cost: that of the density, and of writing the model
+        over it.
         """
         table = read_table(X)
         given = self.density
@@ -159,6 +164,9 @@ class ExpectedPredictor(BaseEstimator):  # type: ignore[misc]
         self.answers_ = Answers(
             self.model, self.density_, table, X, self.template_, self.tol, TRIED
         )
+        classes = getattr(self, "classes_", None)
+        encoder = self.answers_.density.encoder_
+        self.seen_ = Seen.beside(table, encoder, y, sample_weight, classes)
         return self
 
     def _unfitted(self) -> Any:  # noqa: ANN401

@@ -24,33 +24,35 @@ class Boxes:
     def __init__(self, trees: Trees, written: Written, cells: Cells) -> None:
         self._trees, self._cells = trees, cells
         self.sum = written.as_boxes()
-        self._mean = Expectation(cells.density.circuit, self.sum)
+        self.first = Expectation(cells.density.circuit, self.sum)
 
     def mean(self, codes: Ints) -> Floats:
         """E of the margin.  # (rows, outputs)."""
-        return self._mean(codes)
+        return self.first(codes)
 
     @cached_property
-    def _middle(self) -> Floats:
-        return self._mean(np.full((1, len(self._cells.density.columns)), -1, np.int32))
+    def middle(self) -> Floats:
+        """The mean of the margin where nothing is known.  # (1, outputs)."""
+        return self.first(np.full((1, len(self._cells.density.columns)), -1, np.int32))
 
     @cached_property
-    def _square(self) -> Expectation | None:
+    def square(self) -> Expectation | None:
+        """The expectation of the squared distance from there, where boxes are few enough."""
         # about the overall mean, so that little cancels
-        about = self.sum.plus(-self._middle)
+        about = self.sum.plus(-self.middle)
         square = about.times(about, MOST)
         return None if square is None else Expectation(self._cells.density.circuit, square)
 
     @property
     def knows_variance(self) -> bool:
         """Whether pairs of leaves are few enough for the variance to be exact."""
-        return self._square is not None
+        return self.square is not None
 
     def variance(self, codes: Ints) -> Floats:
         """Variance of the margin over what is unknown.  # (rows, outputs)."""
-        assert self._square is not None
-        gap = self._mean(codes) - self._middle
-        return np.maximum(self._square(codes) - gap**2, 0.0)
+        assert self.square is not None
+        gap = self.first(codes) - self.middle
+        return np.maximum(self.square(codes) - gap**2, 0.0)
 
     @cached_property
     def _parts(self) -> BoxSum | None:

@@ -1,0 +1,77 @@
+"""The commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from expecta import __version__
+from expecta.cli import asking, files, fitting, predicting, rows, trying
+from expecta.cli.output import note, one_line
+
+__all__ = ["app"]
+
+
+class Commands(TyperGroup):
+    """Commands whose errors are one line each, unless ``--debug`` asks for more."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # noqa: ANN401
+        """Run a command; its errors become exit code 1, warnings of the library notes."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = lambda message, *_: note(one_line(message))
+            try:
+                return super().invoke(ctx)
+            except (typer.Abort, BrokenPipeError):
+                raise
+            except Exception as problem:
+                # what typer raises knows its exit code: wrong usage, help, a finished command
+                if hasattr(problem, "exit_code") or ctx.params.get("debug"):
+                    raise
+                typer.echo(f"error: {one_line(problem)}", err=True)
+                raise typer.Exit(1) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="What does a model predict, and how sure is it, when some of its inputs are unknown?",
+    epilog="Start with: expecta demo",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"expecta {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", help="Show where an error comes from.", envvar="EXPECTA_DEBUG"),
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Take options that all commands have."""
+
+
+PANELS: Mapping[str, Mapping[str, Callable[..., None]]] = {
+    "Learn and predict": {"fit": fitting.fit, "predict": predicting.predict},
+    "Ask a model": asking.COMMANDS | rows.COMMANDS,
+    "Files": files.COMMANDS,
+    "Try it": trying.COMMANDS,
+}
+for panel, commands in PANELS.items():
+    for name, command in commands.items():
+        app.command(name, rich_help_panel=panel)(command)

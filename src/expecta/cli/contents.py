@@ -1,0 +1,172 @@
+"""Whatever a file holds: its parts, what to say of them, and other formats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from expecta import Pair, ProbabilisticCircuit, RegressionCircuit, Vtree
+from expecta.circuits.drawing import Drawing
+from expecta.circuits.files.container import VERSION, Container
+from expecta.encoding import Encoder
+from expecta.errors import DomainError
+
+__all__ = ["Contents", "read"]
+
+TEXT = {".vtree": "vtree", ".psdd": "p", ".glc": "g", ".circuit": "g"}
+WORDS = {"p": "distribution (p)", "g": "function (g)", "vtree": "vtree"}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file holds.
+
+    Attributes
+    ----------
+    path, kind
+        The file, and what it is called.
+    vtree, p, g
+        What there is of these.
+    encoder
+        What the variables are to the user, if it is known.
+    more
+        Further facts to say of it.
+    """
+
+    path: Path
+    kind: str
+    vtree: Vtree
+    p: ProbabilisticCircuit | None = None
+    g: RegressionCircuit | None = None
+    encoder: Encoder | None = None
+    more: tuple[tuple[str, Any], ...] = ()
+
+    def described(self) -> dict[str, Any]:
+        """Return what to say of the file."""
+        own = self.kind not in ("text vtree", "text circuit")
+        found: dict[str, Any] = {
+            "file": str(self.path),
+            "kind": self.kind,
+            "bytes": self.path.stat().st_size,
+            "format_version": VERSION if own else "text",
+            **dict(self.more),
+            "variables": self.vtree.n_variables,
+        }
+        for name in ("p", "g"):
+            circuit = getattr(self, name)
+            if circuit is not None:
+                found[name] = repr(circuit)
+        if self.encoder is not None:
+            found["columns"] = [
+                {"name": one.name, "kind": one.kind, "values": one.cardinality}
+                for one in self.encoder.columns_
+            ]
+        return found
+
+    def part(self, name: str) -> Any:  # noqa: ANN401
+        """Return p, g or the vtree, or complain that there is none."""
+        found = getattr(self, name)
+        if found is None:
+            there = [WORDS[one] for one in ("p", "g", "vtree") if getattr(self, one) is not None]
+            raise DomainError(f"{self.path} has no {WORDS[name]}; it has a {', a '.join(there)}")
+        return found
+
+    def drawing(self, part: str) -> Drawing:
+        """Draw p, g or the vtree; what else there is where there is no g."""
+        if part == "g" and self.g is None:
+            part = "p" if self.p is not None else "vtree"
+        names = None if self.encoder is None else [one.name for one in self.encoder.columns_]
+        found: Drawing = self.part(part).draw(names)
+        return found
+
+    def written(self, path: Path, part: str | None) -> list[str]:
+        """Write a part by the ending of a name; returns the files, the vtree's among them."""
+        by_ending = TEXT.get(path.suffix.lower())
+        if by_ending is not None and part not in (None, by_ending):
+            raise DomainError(
+                f"a {path.suffix} file holds the {WORDS[by_ending]}; leave --part out"
+            )
+        part = by_ending or part
+        if part is None and self.p is not None and self.g is not None:
+            Pair(self.p, self.g).write(path)
+            return [str(path)]
+        if part is None:
+            part = "p" if self.p is not None else "g" if self.g is not None else "vtree"
+        self.part(part).write(path)
+        if by_ending in (None, "vtree"):
+            return [str(path)]
+        beside = path.with_suffix(".vtree")
+        if beside.exists() and Vtree.read(beside) != self.vtree:
+            raise DomainError(f"{beside} is another vtree than that of {path}; move it away first")
+        self.vtree.write(beside)
+        return [str(path), str(beside)]
+
+
+def read(path: Path, vtree_file: Path | None = None) -> Contents:
+    """Read a file of any kind that Expecta knows."""
+    data = path.read_bytes()
+    if not Container.recognises(data):
+        return _read_text(path, vtree_file)
+    kind = Container.from_bytes(str(path), data).kind
+    if kind == "estimator":
+        return _read_estimator(path)
+    if kind == "density":
+        from expecta.densities import Density
+
+        density = Density.load(path)
+        circuit = density.circuit
+        told = (("density", type(density).__name__),)
+        return Contents(path, kind, circuit.vtree, circuit, None, density.encoder_, told)
+    if kind == "pair":
+        pair = Pair.read(path)
+        return Contents(path, kind, pair.p.vtree, pair.p, pair.g)
+    if kind == "regression circuit":
+        g = RegressionCircuit.read(path)
+        return Contents(path, kind, g.vtree, None, g)
+    if kind == "probabilistic circuit":
+        p = ProbabilisticCircuit.read(path)
+        return Contents(path, kind, p.vtree, p)
+    return Contents(path, kind, Vtree.read(path))
+
+
+def _read_estimator(path: Path) -> Contents:
+    from expecta.cli.models import load
+
+    model = load(path)
+    rows = model.seen_
+    told: dict[str, Any] = {
+        "model": type(model).__name__,
+        "target": model.target_name_,
+        "density": type(model.density_).__name__,
+        "splits": model.n_splits_,
+        "rows_in_file": rows is not None,
+    }
+    if rows is not None:
+        told["rows"] = len(rows)
+    if hasattr(model, "noise_"):
+        told["noise"] = model.noise_
+    if hasattr(model, "classes_"):
+        told["classes"] = [str(one) for one in model.classes_.tolist()]
+    pair = model.pair_
+    return Contents(
+        path, "estimator", pair.p.vtree, pair.p, pair.g, model.encoder_, tuple(told.items())
+    )
+
+
+def _read_text(path: Path, vtree_file: Path | None) -> Contents:
+    ending = path.suffix.lower()
+    if ending not in TEXT:
+        raise DomainError(
+            f"{path} is no file of Expecta's, and does not end in {', '.join(TEXT)}; "
+            f"make a model by: expecta fit"
+        )
+    if ending == ".vtree":
+        return Contents(path, "text vtree", Vtree.read(path))
+    beside = vtree_file or path.with_suffix(".vtree")
+    if not beside.exists():
+        raise DomainError(f"{path} belongs to a vtree, and there is no {beside}; use --vtree-file")
+    vtree = Vtree.read(beside)
+    if ending == ".psdd":
+        return Contents(path, "text circuit", vtree, ProbabilisticCircuit.read(path, vtree))
+    return Contents(path, "text circuit", vtree, None, RegressionCircuit.read(path, vtree))

@@ -1,0 +1,130 @@
+"""What is in files: inspect, draw, report, convert."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from expecta.cli.options import Json, Model
+from expecta.cli.output import document, note, say, writable
+
+__all__ = ["COMMANDS"]
+
+AnyFile = Annotated[
+    Path,
+    typer.Argument(
+        help="A model, a density, a pair, a circuit (.psdd, .glc) or a vtree (.vtree).",
+        show_default=False,
+    ),
+]
+VtreeFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--vtree-file", help="The vtree of a .psdd or .glc; by default the .vtree beside it."
+    ),
+]
+
+
+class Part(StrEnum):
+    """What of a file."""
+
+    p = "p"
+    g = "g"
+    vtree = "vtree"
+
+
+def inspect(file: AnyFile, vtree_file: VtreeFile = None, json: Json = False) -> None:
+    """Say what is in a file: kind, columns, sizes, versions, whether rows are in it."""
+    from expecta.cli.contents import read
+
+    found = read(file, vtree_file).described()
+    if json:
+        document(found)
+        return
+    columns = found.pop("columns", [])
+    for name, value in found.items():
+        say(f"{name.replace('_', ' ')}: {_shown(value)}")
+    for column in columns:
+        say(f"  {column['name']}: {column['kind']}, {column['values']} values")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def draw(
+    file: AnyFile,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The picture: .svg, or .dot.")],
+    vtree: Annotated[bool, typer.Option("--vtree", help="Draw the vtree only.")] = False,
+    part: Annotated[Part, typer.Option(help="p: the distribution; g: the function.")] = Part.g,
+    vtree_file: VtreeFile = None,
+    json: Json = False,
+) -> None:
+    """Draw a circuit or its vtree; a large circuit as a summary."""
+    from expecta.cli.contents import read
+
+    path = writable(output)
+    drawing = read(file, vtree_file).drawing("vtree" if vtree else part.value)
+    drawing.save(path)
+    _written(str(path), drawing.title, json)
+
+
+def report(
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page: .html.")],
+    title: Annotated[str | None, typer.Option(help="Its title.")] = None,
+    json: Json = False,
+) -> None:
+    """Write a page about a model: what it learned, and what it says of whom."""
+    from expecta.cli.models import load
+
+    path = writable(output)
+    estimator = load(model)
+    from expecta.report import write_report
+
+    write_report(estimator, path, title=title)
+    _written(str(path), "a report", json)
+
+
+def convert(
+    source: AnyFile,
+    output: Annotated[
+        Path,
+        typer.Argument(
+            help="By its ending: .vtree, .psdd, .glc; any other is Expecta's own.",
+            show_default=False,
+        ),
+    ],
+    part: Annotated[
+        Part | None, typer.Option(help="What of the file, for Expecta's own format.")
+    ] = None,
+    vtree_file: VtreeFile = None,
+    json: Json = False,
+) -> None:
+    """Write a circuit in another format; the text formats with their vtree beside them."""
+    from expecta.cli.contents import read
+
+    path = writable(output)
+    written = read(source, vtree_file).written(path, None if part is None else part.value)
+    _written(", ".join(written), "converted", json)
+
+
+def _written(path: str, what: str, as_json: bool) -> None:
+    if as_json:
+        document({"written": path.split(", "), "what": what})
+    else:
+        note(f"{what}, in {path}")
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "inspect": inspect,
+    "draw": draw,
+    "report": report,
+    "convert": convert,
+}

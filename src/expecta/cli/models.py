@@ -1,0 +1,112 @@
+"""Models from files, and rows for them."""
+
+from __future__ import annotations
+
+import csv
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from expecta.cli import tables
+from expecta.cli.output import note
+from expecta.encoding.categories import CategoryColumn
+from expecta.encoding.columns import Column, suggestion
+from expecta.encoding.scalars import is_missing, number
+from expecta.errors import DomainError
+from expecta.estimators.base import CircuitEstimator
+
+__all__ = ["aligned", "load", "read_rows", "row_of"]
+
+SHOWN = 3  # unseen values that a note names
+
+
+def load(path: Path) -> CircuitEstimator:
+    """Read a model that ``expecta fit``, or an estimator's ``save``, wrote."""
+    from expecta.estimators.files import load as read
+
+    return read(path)
+
+
+def read_rows(model: CircuitEstimator, path: str) -> tuple[Any, Any]:
+    """Read a table, and return it as it is and as the model takes it."""
+    texts = [column.name for column in model.encoder_.columns_ if _is_text(column)]
+    table = tables.read(path, texts)
+    return table, aligned(model, table)
+
+
+def _is_text(column: Column) -> bool:
+    """Whether all values of a column were texts: then its cells are, even if they look not."""
+    values = column.values
+    return isinstance(column, CategoryColumn) and all(isinstance(one, str) for one in values)
+
+
+def aligned(model: CircuitEstimator, table: Any) -> Any:  # noqa: ANN401
+    """Return the model's columns of an Arrow table; those that it lacks are unknown."""
+    import pyarrow as pa
+
+    names = [column.name for column in model.encoder_.columns_]
+    missing = [name for name in names if name not in table.column_names]
+    if len(missing) == len(names):
+        raise DomainError(
+            "the table has none of the model's columns; "
+            + suggestion(table.column_names[0], names, "they are")
+        )
+    if missing:
+        note(f"the table has no column {', '.join(map(repr, missing))}: unknown in every row")
+    nothing = pa.nulls(table.num_rows, pa.float64())
+    found = {name: nothing if name in missing else table.column(name) for name in names}
+    fitting = pa.table(found)
+    _tell_unseen(model, fitting)
+    return fitting
+
+
+def _tell_unseen(model: CircuitEstimator, table: Any) -> None:  # noqa: ANN401
+    """Say which categories the model has never seen: they count as unknown."""
+    codes = model.encoder_.codes(table)
+    for place, column in enumerate(model.encoder_.columns_):
+        cells = table.column(place)
+        odd = (codes[:, place] < 0) & np.asarray(cells.is_valid())
+        if not isinstance(column, CategoryColumn) or not np.any(odd):
+            continue
+        values = list(dict.fromkeys(str(cells[i].as_py()) for i in np.flatnonzero(odd).tolist()))
+        more = ", ..." if len(values) > SHOWN else ""
+        note(
+            f"column {column.name!r} has values that training had not, in {np.count_nonzero(odd)} "
+            f"row(s), which count as unknown: {', '.join(map(repr, values[:SHOWN]))}{more}"
+        )
+
+
+def row_of(model: CircuitEstimator, text: str) -> dict[str, Any]:
+    """Read one row, written as ``age=40,smoker=yes``; what it does not name is unknown."""
+    found: dict[str, Any] = {}
+    for part in next(csv.reader([text], skipinitialspace=True), []):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise DomainError(f"{part!r} is no fact; write a row as age=40,smoker=yes")
+        if name in found:
+            raise DomainError(f"column {name!r} is named twice in the row; name it once")
+        column = model.encoder_.column(name)
+        found[name] = None if value in ("", "?") else _value(column, value)
+    if not found:
+        raise DomainError("the row says nothing; write it as age=40,smoker=yes")
+    return found
+
+
+def _value(column: Column, text: str) -> Any:  # noqa: ANN401
+    """Return the cell that is written, or complain that the column has no such value."""
+    if isinstance(column, CategoryColumn):
+        same = {label.lower(): label for label in column.labels}
+        text = text if text in column.labels else same.get(text.lower(), text)
+        code = column.code(text)
+        return column.values[code] if code < len(column.values) else text
+    try:
+        value = number(text, column.kind, column.zone)
+    except DomainError as problem:
+        raise DomainError(f"column {column.name!r}: {problem}") from None
+    if is_missing(value):
+        return None
+    if column.kind == "duration":
+        return timedelta(microseconds=value)
+    return datetime.fromisoformat(text) if column.kind in ("date", "datetime") else value

@@ -1,0 +1,78 @@
+"""What commands print: answers and JSON on standard output, notes on standard error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from expecta.errors import DomainError, FormatError, QueryError
+from expecta.explore.showing import Shown, plain
+
+__all__ = ["answer", "document", "note", "one_line", "say", "writable"]
+
+
+def say(text: str = "") -> None:
+    """Print what was asked for."""
+    typer.echo(text)
+
+
+def note(text: str) -> None:
+    """Print what is good to know, beside the answer."""
+    typer.echo(f"note: {text}", err=True)
+
+
+def document(value: Any) -> None:  # noqa: ANN401
+    """Print one JSON document; NaN is null."""
+    typer.echo(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
+
+
+def answer(found: Shown, as_json: bool, plot: Path | None = None) -> None:
+    """Print an answer, and draw it where that is asked for."""
+    if plot is not None:
+        from expecta.cli.plots import draw
+
+        draw(found, plot)
+    if as_json:
+        document(found)
+        return
+    say(str(found))
+    if plot is not None:
+        note(f"the plot is in {plot}")
+
+
+def writable(path: str | Path) -> Path:
+    """Return a path that a file can be written to, or complain before the work is done."""
+    path = Path(path)
+    folder = path.parent
+    if path.is_dir():
+        raise DomainError(f"{path} is a folder; name a file in it, such as {path / 'out'}")
+    if not folder.is_dir():
+        raise DomainError(f"there is no folder {folder}; make it first: mkdir -p {folder}")
+    return path
+
+
+def one_line(problem: BaseException | str) -> str:
+    """Say what is wrong and what to do in one line."""
+    text = " ".join(_said(problem).split())
+    return text or type(problem).__name__
+
+
+def _said(problem: BaseException | str) -> str:
+    if isinstance(problem, QueryError) and problem.query is not None:
+        return f"{problem.problem} (at character {problem.place + 1} of: {problem.query})"
+    if isinstance(problem, FormatError) and "upgrade expecta" not in problem.problem:
+        return f"{problem}; make the file anew, or name another"
+    if isinstance(problem, FileNotFoundError) and problem.filename is not None:
+        return f"there is no file {problem.filename}; is the name right?"
+    if isinstance(problem, IsADirectoryError) and problem.filename is not None:
+        return f"{problem.filename} is a folder; name a file in it"
+    if isinstance(problem, OSError) and problem.filename is not None:
+        return f"{problem.filename}: {problem.strerror}; choose another file or its permissions"
+    if isinstance(problem, ImportError):
+        return f"{problem}; install it: pip install 'expecta[cli,plots]'"
+    if isinstance(problem, str | Warning | ValueError | TypeError):
+        return str(problem)
+    return f"unexpected {type(problem).__name__}: {problem}; see more by: expecta --debug ..."

@@ -1,0 +1,100 @@
+"""``expecta predict``: the rows of a table with what the model predicts for them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from expecta.cli.options import Json, Model, Table
+from expecta.cli.output import document, note, writable
+from expecta.errors import DomainError
+
+__all__ = ["predict"]
+
+
+def predict(
+    model: Model,
+    table: Table,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", help="Where to: .csv, .tsv, .parquet, .arrow; - is standard output."
+        ),
+    ] = "-",
+    std: Annotated[
+        bool, typer.Option("--std", help="Add the spread over what is unknown (numbers).")
+    ] = False,
+    interval: Annotated[
+        float | None,
+        typer.Option(metavar="COVERAGE", help="Add an interval, such as 0.9 (numbers)."),
+    ] = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add the probability of each class (classes).")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Predict for each row of a table; empty cells are unknown, and averaged over.
+
+    The table comes back with columns added: the prediction, exact for the model and its
+    density, and what the options ask for.
+    """
+    from expecta.cli import tables
+    from expecta.cli.models import load, read_rows
+
+    if output != "-":
+        writable(output)
+        tables.write_format(output)
+    estimator = load(model)
+    given, rows = read_rows(estimator, table)
+    wanted = predictions(estimator, rows, std=std, interval=interval, proba=proba)
+    names = []
+    for name, values in wanted.items():
+        names.append(tables.fresh_name(name, given.column_names))
+        given = given.append_column(names[-1], [values])
+    if json and output == "-":
+        document({"columns": names, "rows": given.select(names).to_pylist()})
+        return
+    tables.write(given, output)
+    if json:
+        document({"written": output, "columns": names, "rows": given.num_rows})
+    elif output != "-":
+        note(f"{given.num_rows} rows with {', '.join(names)} are in {output}")
+
+
+def predictions(
+    model: Any,  # noqa: ANN401
+    rows: Any,  # noqa: ANN401
+    *,
+    std: bool = False,
+    interval: float | None = None,
+    proba: bool = False,
+) -> dict[str, Any]:
+    """Return the columns to add, by name."""
+    import pyarrow as pa
+
+    target = model.target_name_
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        if proba:
+            raise DomainError("--proba is for classes, and this model predicts numbers; try --std")
+        found = {f"{target}_predicted": model.predict(rows)}
+        if std:
+            found[f"{target}_std"] = model.predict(rows, return_std=True)[1]
+        if interval is not None:
+            ends = model.predict_interval(rows, interval)
+            found |= {f"{target}_low": ends[:, 0], f"{target}_high": ends[:, 1]}
+        return {name: pa.array(values, from_pandas=True) for name, values in found.items()}
+    if std or interval is not None:
+        raise DomainError(
+            "--std and --interval are for numbers, and this model predicts classes; try --proba"
+        )
+    shares = model.predict_proba(rows)
+    chosen = classes[shares.argmax(axis=1)].tolist()
+    impossible = np.isnan(shares).any(axis=1)
+    columns = {f"{target}_predicted": pa.array(chosen, mask=impossible)}
+    if proba:
+        for place, label in enumerate(classes.tolist()):
+            columns[f"{target}_probability_{label}"] = pa.array(shares[:, place], from_pandas=True)
+    return columns

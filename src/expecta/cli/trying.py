@@ -1,0 +1,62 @@
+"""``expecta demo`` and ``expecta bench``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from expecta.cli.options import Json
+from expecta.cli.output import document, say
+
+__all__ = ["COMMANDS"]
+
+
+class Length(StrEnum):
+    """How long to measure."""
+
+    quick = "quick"
+    full = "full"
+
+
+def demo(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="Where to keep what it writes; by default a temporary folder."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Learn what people cost an insurer, predict with holes, and ask the model questions."""
+    import tempfile
+
+    from expecta.cli.demo import run
+
+    if folder is None:
+        folder = Path(tempfile.mkdtemp(prefix="expecta-demo-"))
+    found = run(folder, (lambda text: None) if json else say)
+    if json:
+        document(found)
+
+
+def bench(
+    length: Annotated[
+        Length, typer.Argument(help="quick: a smaller model, some seconds.")
+    ] = Length.full,
+    json: Json = False,
+) -> None:
+    """Time questions on this machine beside sampling, and check that both agree."""
+    from expecta.cli.bench import measured, table_of
+
+    found = measured(length is Length.quick)
+    if json:
+        document(found)
+    else:
+        say(table_of(found))
+    if not all(one["agrees"] for one in found["measured"]):
+        raise typer.Exit(1)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"demo": demo, "bench": bench}

@@ -1,0 +1,1 @@
+"""Questions about a model: of groups, of single decisions, of columns."""

@@ -1,0 +1,210 @@
+"""Numbers that somebody else's model returns: circuits, boxes, or the model itself asked."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from expecta.arrays import Bools, Floats, Ints
+from expecta.boxes import Expectation
+from expecta.circuits.probabilistic import ProbabilisticCircuit
+from expecta.encoding.tables import Table, read_table
+from expecta.errors import DomainError
+from expecta.evidence import Evidence
+from expecta.explore.about import About, Answer, Sampling
+from expecta.explore.law import NEAR, Atoms, Law
+from expecta.explore.paired import Linked, Shares, one_output
+from expecta.explore.softened import Softened
+from expecta.explore.subject import Subject
+from expecta.explore.subjects import CELLS, class_place
+from expecta.models.answers import Answers
+from expecta.models.links import respond
+from expecta.models.routes.boxes import Boxes
+
+if TYPE_CHECKING:
+    from expecta.models.predictor import ExpectedPredictor
+
+__all__ = ["Boxed", "Drawn", "of_predictor"]
+
+NUMBERS = 1 << 24  # values of boxes and levels to hold at once
+LEVELS = 4096  # of a distribution
+
+
+class Drawn(Subject):
+    """A model that is asked about draws. All is sampled, but the share of a group."""
+
+    def __init__(self, about: About, answers: Answers, output: int) -> None:
+        super().__init__(about)
+        self.answers, self.output = answers, output
+
+    def under(self, circuit: ProbabilisticCircuit) -> Subject:
+        """Return the same model over another density of the same variables."""
+        return type(self)(self.about.under(circuit), self.answers, self.output)
+
+    def outputs(self, codes: Ints, rng: np.random.Generator) -> Floats:
+        """Return the model's number for complete rows of values; numbers are drawn in bins."""
+        return self.answers.outputs(codes, rng)[:, self.output]
+
+
+class Boxed(Drawn):
+    """A sum of trees, whose leaves are boxes: exact as far as boxes are few enough."""
+
+    def __init__(self, about: About, answers: Answers, output: int) -> None:
+        super().__init__(about, answers, output)
+        assert isinstance(answers.route, Boxes)
+        self.route = answers.route
+        self.soft = Softened(about.circuit, answers.density.circuit)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the output is the sum itself."""
+        form = self.answers.form
+        return self.answers.margins_only or (form is not None and form.link == "identity")
+
+    @property
+    def sampled(self) -> bool:
+        """Whether means are sampled."""
+        return not self.plain and not self.route.is_small
+
+    def _value(self, margin: Floats) -> Floats:
+        """Return the output of margins.  # (boxes, 1)."""
+        form = self.answers.form
+        assert form is not None
+        return (margin if self.plain else respond(form, margin))[:, [self.output]]
+
+    @cached_property
+    def _first(self) -> tuple[Expectation, int]:
+        return (self.route.first, self.output) if self.plain else (self.route.of(self._value), 0)
+
+    @cached_property
+    def _second(self) -> tuple[Expectation, int, float]:
+        """Expectation of the squared distance from a middle, and that."""
+        if self.plain and self.route.square is not None:
+            return self.route.square, self.output, float(self.route.middle[0, self.output])
+        nothing = Evidence.unknown(self.encoder.cardinalities_)
+        middle = float(self._mean(nothing)[0][0])
+        return self.route.of(lambda margin: (self._value(margin) - middle) ** 2), 0, middle
+
+    def _mean(self, evidence: Evidence) -> Answer:
+        if self.sampled:
+            return super()._mean(evidence)
+        first, place = self._first
+        found = self.soft(first, evidence)[:, place]
+        return found, np.zeros_like(found)
+
+    def _variance(self, evidence: Evidence) -> Answer:
+        exact = self.plain and self.route.knows_variance
+        if not exact and not self.route.is_small:
+            return super()._variance(evidence)
+        second, place, middle = self._second
+        gap = self._mean(evidence)[0] - middle
+        found = np.maximum(self.soft(second, evidence)[:, place] - gap**2, 0.0)
+        return found, np.zeros_like(found)
+
+    def _above(self, evidence: Evidence, threshold: float) -> Answer:
+        if not self.route.is_small:
+            return super()._above(evidence, threshold)
+        least = threshold - NEAR * abs(threshold)
+        reached = self.route.of(lambda margin: (self._value(margin) >= least).astype(np.float64))
+        found = np.clip(self.soft(reached, evidence)[:, 0], 0.0, 1.0)
+        return found, np.zeros_like(found)
+
+    def _law(self, evidence: Evidence, weight: Floats) -> Law:
+        if not self.route.is_small:
+            return super()._law(evidence, weight)
+        atoms, values, resolution = self._atoms
+        return Atoms(values, np.maximum(weight @ self.soft(atoms, evidence), 0.0), resolution)
+
+    @cached_property
+    def _atoms(self) -> tuple[Expectation, Floats, float]:
+        """Probability of each value of the output, or of ranges where these are too many."""
+        value = self._value(self.route.of(lambda margin: margin).boxes.value)[:, 0]
+        most = max(64, min(LEVELS, NUMBERS // len(value)))
+        levels, resolution = np.unique(value), 0.0
+        if len(levels) > most:
+            edges = np.linspace(levels[0], levels[-1], most + 1)
+            levels, resolution = 0.5 * (edges[1:] + edges[:-1]), float(0.5 * (edges[1] - edges[0]))
+        middles = 0.5 * (levels[1:] + levels[:-1])
+
+        def place(margin: Floats) -> Floats:
+            at = np.searchsorted(middles, self._value(margin)[:, 0])
+            return np.asarray(at[:, None] == np.arange(len(levels)), np.float64)
+
+        return self.route.of(place), levels, resolution
+
+
+def of_predictor(model: ExpectedPredictor, of: Any = None) -> Subject:  # noqa: ANN401
+    """Return what the model of an ExpectedPredictor returns: a number, or a probability."""
+    answers = model.answers
+    classes = getattr(model, "classes_", None)
+    n_outputs = len(answers.scale)
+    place = None if classes is None else class_place(classes, of)
+    output = _output(n_outputs, of) if place is None else place
+    if classes is not None and answers.margins_only and n_outputs == 1:
+        if place != 1:
+            raise DomainError(f"the model has one margin, for {classes[1]!r}; leave of out")
+        output = 0
+
+    def own(table: Table, rows: Ints, hidden: Bools) -> Answer:
+        masked = answers.masked(table, rows, hidden)
+        rng = np.random.default_rng(model.random_state)
+        found = answers.respond(
+            masked, answers.codes(masked), model.rtol, model.max_samples, rng, spread=False
+        )
+        return found.mean[:, output], found.error[:, output]
+
+    about = About(
+        _name(model, classes, place, output if n_outputs > 1 else None),
+        place,
+        answers.density.encoder_,
+        answers.density.circuit,
+        model.seen_,
+        read_table,
+        Sampling(
+            model.rtol, model.max_samples, float(answers.scale[output]), model.random_state or 0
+        ),
+        f"{model.explain_exactness()}\nOf groups: {CELLS}",
+        own,
+    )
+    return _answered(about, answers, output)
+
+
+def _answered(about: About, answers: Answers, output: int) -> Subject:
+    """Choose what answers for an output of a model."""
+    form, route = answers.form, answers.route
+    if form is None or route is None:
+        return Drawn(about, answers, output)
+    if isinstance(route, Boxes):
+        return Boxed(about, answers, output)
+    pair = route.pair
+    if form.link == "identity" or answers.margins_only:
+        return Linked(about, one_output(pair, output), "identity", answers.tol)
+    if form.link == "exp":
+        return Linked(about, one_output(pair, output), "exp", answers.tol)
+    if form.link == "logistic":
+        first = form.classes is not None and output == 0
+        return Linked(about, one_output(pair, 0, -1.0 if first else 1.0), "logistic", answers.tol)
+    if form.link == "one-vs-rest":
+        return Shares(about, pair, answers.tol)
+    return Drawn(about, answers, output)
+
+
+def _output(n_outputs: int, of: Any) -> int:  # noqa: ANN401
+    """Return which output of a regressor is asked about."""
+    if of is None and n_outputs == 1:
+        return 0
+    if isinstance(of, int) and 0 <= of < n_outputs:
+        return of
+    raise DomainError(
+        f"the model has {n_outputs} output(s); name one by its place, of=0 to of={n_outputs - 1}"
+    )
+
+
+def _name(model: ExpectedPredictor, classes: Any, place: int | None, output: int | None) -> str:  # noqa: ANN401
+    """Return what the number is called."""
+    if place is not None:
+        return f"{'margin of ' if model.answers.margins_only else 'P'}({classes[place]})"
+    named = model.seen_.name if model.seen_ else "prediction"
+    return named if output is None else f"{named} {output}"

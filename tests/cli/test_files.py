@@ -1,0 +1,240 @@
+"""Files from the command line: what is in them, pictures, formats, and what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import expecta
+from commands import bad, good, parsed, run
+from expecta import Pair, Vtree, random_probabilistic, random_regression
+from expecta.circuits.files.container import Container
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def circuits(tmp_path):
+    """Two Boolean circuits over one vtree, in the text formats."""
+    vtree = Vtree.balanced(4)
+    p, g = random_probabilistic(vtree, seed=0), random_regression(vtree, seed=0)
+    vtree.write(tmp_path / "a.vtree")
+    p.write(tmp_path / "a.psdd")
+    g.write(tmp_path / "a.glc")
+    Pair(p, g).write(tmp_path / "a.pair")
+    return tmp_path, p, g
+
+
+def test_inspect(place, circuits):
+    found = parsed("inspect", place / "cost.expecta")
+    assert (found["kind"], found["model"]) == ("estimator", "CircuitRegressor")
+    assert (found["target"], found["rows"], found["rows_in_file"]) == ("cost", 120, True)
+    assert [one["name"] for one in found["columns"]] == ["age", "smoker", "region"]
+    assert "target: cost" in good("inspect", place / "cost.expecta")
+    assert parsed("inspect", place / "region.expecta")["classes"] == ["east", "north", "west"]
+    folder, *_ = circuits
+    for name, kind in [("a.vtree", "text vtree"), ("a.psdd", "text circuit"), ("a.pair", "pair")]:
+        assert parsed("inspect", folder / name)["kind"] == kind
+
+
+def test_inspect_a_density(place, tmp_path):
+    model = expecta.CircuitRegressor.load(place / "cost.expecta")
+    model.density_.save(tmp_path / "density")
+    assert parsed("inspect", tmp_path / "density")["density"] == "ChowLiu"
+    assert "density" in bad("ask", tmp_path / "density")
+
+
+@pytest.mark.parametrize("options", [[], ["--vtree"], ["--part", "p"]])
+def test_draw(place, tmp_path, options):
+    path = tmp_path / "a.svg"
+    assert parsed("draw", place / "cost.expecta", "-o", path, *options)["written"] == [str(path)]
+    assert "smoker" in path.read_text(encoding="utf-8")
+    assert "must end in .svg" in bad("draw", place / "cost.expecta", "-o", tmp_path / "a.bmp")
+
+
+def test_convert_there_and_back(circuits):
+    folder, p, g = circuits
+    X = np.random.default_rng(0).integers(0, 2, (8, 4))
+    good("convert", folder / "a.psdd", folder / "p.own")
+    assert np.allclose(
+        expecta.ProbabilisticCircuit.read(folder / "p.own").log_prob(X), p.log_prob(X)
+    )
+    written = parsed("convert", folder / "a.pair", folder / "b.glc")["written"]
+    assert written == [str(folder / "b.glc"), str(folder / "b.vtree")]
+    again = expecta.RegressionCircuit.read(folder / "b.glc", Vtree.read(folder / "b.vtree"))
+    assert np.allclose(again(X), g(X))
+    good("convert", folder / "a.glc", folder / "b.own", "--part", "vtree")
+    assert Vtree.read(folder / "b.own") == p.vtree
+    assert "has no distribution (p)" in bad("convert", folder / "a.glc", folder / "c.psdd")
+
+
+def test_convert_keeps_the_vtree_of_others(circuits):
+    folder, *_ = circuits
+    Vtree.right_linear(4).write(folder / "b.vtree")
+    assert "another vtree" in bad("convert", folder / "a.pair", folder / "b.glc")
+    assert Vtree.read(folder / "b.vtree") == Vtree.right_linear(4)
+
+
+def test_convert_a_model(place, tmp_path):
+    good("convert", place / "cost.expecta", tmp_path / "pair")
+    model = expecta.CircuitRegressor.load(place / "cost.expecta")
+    unknown = np.full((1, 3), -1)
+    found = Pair.read(tmp_path / "pair").expectation(unknown)
+    assert found == pytest.approx(model.pair_.expectation(unknown))
+    assert "only Boolean variables" in bad("convert", place / "cost.expecta", tmp_path / "a.psdd")
+
+
+# -- what is wrong with files ---------------------------------------------------------------
+
+
+@pytest.fixture
+def wrong(place, tmp_path):
+    """Files that something is wrong with."""
+    data = (place / "cost.expecta").read_bytes()
+    (tmp_path / "cut.expecta").write_bytes(data[: len(data) // 2])
+    (tmp_path / "text.expecta").write_text("hello")
+    found = Container.from_bytes("", data)
+    newer = found.to_bytes().replace(b'"expecta":"1"', b'"expecta":"9"', 1)
+    assert newer != data
+    (tmp_path / "newer.expecta").write_bytes(newer)
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "header.csv").write_text("age,cost\n")
+    (tmp_path / "ragged.csv").write_text("age,cost\n1,2\n3\n")
+    (tmp_path / "twice.csv").write_text("age,age\n1,2\n")
+    (tmp_path / "one.csv").write_text("cost\n1\n2\n")
+    (tmp_path / "holes.csv").write_text("age,cost\n1,\n2,\n")
+    (tmp_path / "other.csv").write_text("height\n180\n")
+    (tmp_path / "words.csv").write_text("age,smoker,region\nold,yes,east\n")
+    (tmp_path / "latin.csv").write_bytes("age,cost\né,2\n".encode("latin-1"))
+    (tmp_path / "fake.parquet").write_text("age,cost\n1,2\n")
+    (tmp_path / "table.xyz").write_text("age,cost\n1,2\n")
+    return tmp_path
+
+
+WRONG = [
+    (["ask", "cut.expecta"], "damaged"),
+    (["ask", "text.expecta"], "not a file that an estimator's save wrote"),
+    (["ask", "newer.expecta"], "upgrade expecta"),
+    (["inspect", "newer.expecta"], "upgrade expecta"),
+    (["ask", "none.expecta"], "there is no file"),
+    (["ask", "."], "is a folder"),
+    (["inspect", "text.expecta"], "make a model by: expecta fit"),
+    (["fit", "none.csv", "-t", "cost"], "there is no file"),
+    (["fit", ".", "-t", "cost"], "is a folder"),
+    (["fit", "empty.csv", "-t", "cost"], "the table is empty"),
+    (["fit", "header.csv", "-t", "cost"], "has no rows"),
+    (["fit", "ragged.csv", "-t", "cost"], "Expected 2 columns, got 1"),
+    (["fit", "latin.csv", "-t", "cost"], "iconv"),
+    (["fit", "twice.csv", "-t", "age"], "several columns 'age'"),
+    (["fit", "one.csv", "-t", "cost"], "no column beside the target"),
+    (["fit", "holes.csv", "-t", "cost", "--skip-unknown"], "unknown in every row"),
+    (["fit", "fake.parquet", "-t", "cost"], "not a table that can be read as parquet"),
+    (["fit", "table.xyz", "-t", "cost"], "Its name may end in .csv"),
+    (["fit", "people.csv", "-t", "costs"], "did you mean 'cost'"),
+    (["fit", "people.csv", "-t", "cost", "--drop", "aeg"], "did you mean 'age'"),
+    (["fit", "people.csv", "-t", "region", "--regress"], "leave --regress out"),
+    (["fit", "people.csv", "-t", "cost", "--classify"], "leave --classify out"),
+    (["fit", "people.csv", "-t", "cost", "-o", "no/where.expecta"], "mkdir -p"),
+    (["predict", "cost.expecta", "other.csv"], "none of the model's columns"),
+    (["predict", "cost.expecta", "words.csv"], "column 'age'"),
+    (["predict", "cost.expecta", "rows.csv", "-o", "no/out.csv"], "mkdir -p"),
+    (["predict", "cost.expecta", "rows.csv", "-o", "out.xyz"], "may end in .csv"),
+    (["ask", "cost.expecta", "--plot", "no/a.png"], "mkdir -p"),
+    (["report", "cost.expecta", "-o", "no/a.html"], "mkdir -p"),
+    (["draw", "cost.expecta", "-o", "no/a.svg"], "mkdir -p"),
+    (["convert", "cost.expecta", "no/a"], "mkdir -p"),
+]
+
+
+@pytest.mark.parametrize(("words", "remedy"), WRONG, ids=[" ".join(one) for one, _ in WRONG])
+def test_wrong_files(words, remedy, place, wrong, monkeypatch):
+    for name in ("people.csv", "rows.csv", "cost.expecta"):
+        (wrong / name).write_bytes((place / name).read_bytes())
+    monkeypatch.chdir(wrong)
+    before = sorted(wrong.iterdir())
+    assert remedy in bad(*words)
+    assert sorted(wrong.iterdir()) == before  # nothing half-written
+
+
+USAGE = [
+    ["fit", "people.csv"],
+    ["asks"],
+    ["ask"],
+    ["ask", "m", "--plot", "a.bmp"],
+    ["fit", "a.csv", "-t", "y", "--density", "x"],
+    ["split", "m"],
+]
+
+
+@pytest.mark.parametrize("words", USAGE, ids=[" ".join(one) for one in USAGE])
+def test_wrong_usage(words):
+    assert "Traceback" not in bad(*words, code=2)
+
+
+def test_debug_shows_where(place):
+    found = run("--debug", "ask", place / "none.expecta")
+    assert isinstance(found.exception, FileNotFoundError)
+
+
+def test_version():
+    assert good("--version") == f"expecta {expecta.__version__}\n"
+
+
+def test_report(place, tmp_path):
+    path = tmp_path / "report.html"
+    assert parsed("report", place / "cost.expecta", "-o", path)["written"] == [str(path)]
+    assert "smoker" in path.read_text(encoding="utf-8")
+
+
+def test_commands_all_speak_json():
+    from expecta.cli.app import PANELS
+
+    for commands in PANELS.values():
+        for name in commands:
+            assert "--json" in good(name, "--help"), name
+
+
+def test_commands_are_documented():
+    from expecta.cli.app import PANELS
+
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `(\w+) ", page, re.MULTILINE))
+    assert named == {name for commands in PANELS.values() for name in commands}
+
+
+def test_documented_commands_run(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    text = (files("expecta.datasets") / "insurance.csv").read_text().splitlines()
+    (tmp_path / "people.csv").write_text("\n".join(text[:150]))
+    (tmp_path / "new.csv").write_text("\n".join(text[:1] + text[200:210]))
+    tried = set()
+    for page in (ROOT / "README.md", ROOT / "docs" / "command-line.md"):
+        for line in re.findall(r"^expecta (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            words = shlex.split(line, comments=True)
+            if words[0] == "fit":
+                words += ["--density", "chow-liu", "--max-bins", "8"]
+            good(*words)
+            tried.add(words[0])
+    assert {"fit", "predict", "ask", "compare", "split", "next", "explain", "report"} <= tried
+
+
+def test_target_of_models_of_before(place, tmp_path):
+    found = Container.from_bytes("", (place / "cost.expecta").read_bytes())
+
+    def written(header, arrays):
+        data = Container(found.kind, header, arrays).to_bytes()
+        (tmp_path / "m").write_bytes(data)
+        return tmp_path / "m"
+
+    header = {name: one for name, one in found.header.items() if name != "target"}
+    assert parsed("inspect", written(header, found.arrays))["target"] == "cost"
+    rowless = {name: one for name, one in found.arrays.items() if not name.startswith("seen.")}
+    path = written(header | {"seen": None}, rowless)
+    assert parsed("inspect", path)["target"] == "prediction"
+    assert "its target has no name" in bad("inspect", written(header | {"target": 1}, found.arrays))
