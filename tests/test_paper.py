@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from expecta import (
+    BooleanEncoder,
+    CircuitModel,
     Pair,
     ProbabilisticCircuit,
+    QueryError,
     RegressionCircuit,
     Vtree,
     leaf,
@@ -18,6 +21,8 @@ from expecta import (
     naive_bayes,
     node,
 )
+from expecta.datasets import load_insurance
+from expecta.datasets.paper import paper_split
 from truth import Truth, probability
 
 # Figure 1, in ten lines (X1, X2, X3 are the variables 0, 1, 2)
@@ -109,6 +114,34 @@ def test_section_5_2(data, authors):
         assert found == pytest.approx(true, rel=1e-9), name
     assert queries[2]["query"] == "smoker=yes"
     assert round(pair.expectation(X)[2]) == 31355
+
+
+def test_section_5_2_in_words(data, authors):
+    """The same questions by column and value, as facts and as text."""
+    columns = load_insurance(as_frame="dict")
+    charges = columns.pop("charges")
+    train = {name: values[paper_split(len(charges)).train] for name, values in columns.items()}
+    encoder = BooleanEncoder(discrete=["children", "smoker", "region", "sex"]).fit(train)
+    model = CircuitModel(authors("insurance"), encoder, "charges")
+    with open(data / "reference" / "insurance_queries.csv") as file:
+        for query in csv.DictReader(file):
+            words = [] if query["query"] == "everyone" else query["query"].split()
+            facts = dict(word.split("=") for word in words)
+            if "children" in facts:
+                facts["children"] = int(facts["children"])
+            text = " and ".join(f"{name} == {value!r}" for name, value in facts.items())
+            for found in (model.ask(**facts), model.ask(text or None)):
+                for name in ("mean", "std"):
+                    assert getattr(found, name) == pytest.approx(float(query[name]), rel=1e-9)
+                assert found.share == pytest.approx(float(query["probability"]), rel=1e-9)
+    either = model.ask("region in ('southeast', 'southwest')")
+    one, two = (model.ask(region=name) for name in ("southeast", "southwest"))
+    assert either.share == pytest.approx(one.share + two.share)
+    assert either.mean * either.share == pytest.approx(
+        one.mean * one.share + two.mean * two.share, rel=1e-9
+    )
+    with pytest.raises(QueryError, match="whole bins, and the condition cuts one"):
+        model.ask(age=(30, 40))
 
 
 @pytest.mark.parametrize("name", ["insurance", "abalone", "mnist"])

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         ConditionalSampler,
         MPEImputer,
     )
+    from expecta.explore.circuit_model import CircuitModel
     from expecta.learn.regression import fit_parameters
     from expecta.learn.vtrees import learn_vtree
     from expecta.models import ExpectedPredictor
@@ -62,6 +63,7 @@ __all__ = [
     "BooleanEncoder",
     "ChowLiu",
     "CircuitClassifier",
+    "CircuitModel",
     "CircuitRegressor",
     "ConditionalMeanImputer",
     "ConditionalSampler",
@@ -108,6 +110,7 @@ _LATER = {  # these need numba or scikit-learn, which take a moment to import
     "BooleanEncoder": "expecta.encoding",
     "ChowLiu": "expecta.densities",
     "CircuitClassifier": "expecta.estimators",
+    "CircuitModel": "expecta.explore.circuit_model",
     "CircuitRegressor": "expecta.estimators",
     "ConditionalMeanImputer": "expecta.estimators",
     "ConditionalSampler": "expecta.estimators",

@@ -88,6 +88,9 @@ class Query:
                 return given
             given._check(encoder)
             return cls._of(given.condition, given.written, encoder, None)
+        if hasattr(encoder, "view"):  # whose variables are not the columns that users name
+            asked = cls.of(given, encoder.view)
+            return cls._of(encoder.in_bits(asked.condition), asked.written, encoder, None)
         if isinstance(given, str):
             condition = from_syntax(parse(given), given, encoder)
             return cls._of(condition, given.strip(), encoder, given)
