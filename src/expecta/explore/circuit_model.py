@@ -67,9 +67,7 @@ class CircuitModel(Asking):
         place = 0 if of is None else int(of)
         if not 0 <= place < self.pair.g.n_outputs:
             raise DomainError(f"of is the place of an output, 0 .. {self.pair.g.n_outputs - 1}")
-        how = (
-            "Mean, standard deviation and share: exact for the circuits. Quantiles: within errors."
-        )
+        how = "Mean, spread and share: exact for the circuits. Quantiles: within their errors."
         pair = one_output(self.pair, place)
         about = About(
             self.name, None, self.encoder, pair.p, None, read_table, Sampling(scale=0.1), how
@@ -84,6 +82,7 @@ class BitEncoder(Encoder):
     """
 
     view: Encoder
+    bit: dict[str, dict[int, str]]  # of each value of a column
 
     @classmethod
     def of(cls, encoder: BooleanEncoder) -> BitEncoder:
@@ -92,14 +91,14 @@ class BitEncoder(Encoder):
         made = cls()
         made._set("codes", [CodeColumn(name, "code", "int8", 2, np.zeros(2)) for name in names], [])
         made.view = Encoder()
-        made._bit: dict[str, dict[int, str]] = {}  # the bit of each value of a column
+        made.bit = {}
         columns = []
         for group, name in enumerate(encoder.features_):
             levels, used, own = encoder.bits_[group]
             numeric = isinstance(levels, np.ndarray)
             columns.append(_bins(name, levels) if numeric else _categories(name, levels, used))
             values = used - 1 if numeric else range(len(used))
-            made._bit[name] = dict(zip(map(int, values), own, strict=True))
+            made.bit[name] = dict(zip(map(int, values), own, strict=True))
         made.view._set("dict", columns, [])
         return made
 
@@ -114,7 +113,7 @@ class BitEncoder(Encoder):
                 f"the bits of column {column.name!r} are whole bins, and the condition cuts one; "
                 f"their edges are {', '.join(f'{edge:.6g}' for edge in column.edges.tolist())}"
             )
-        bits = self._bit[column.name]
+        bits = self.bit[column.name]
         values = np.flatnonzero((weights == 0) if condition.negated else (weights > 0))
         return Joined("or", tuple(_one_hot(bits, int(value)) for value in values))
 
