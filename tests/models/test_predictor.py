@@ -534,3 +534,32 @@ def test_the_known_margin_explains_part_of_the_draws(classes):
         assert np.all(np.abs(found.mean - exact) < 5 * found.error + 1e-12)
         draws.append(found.draws.mean())
     assert draws[0] < 0.5 * draws[1]
+
+
+class Bare:
+    """Nothing but predict, and for two classes predict_proba."""
+
+    def predict(self, X):
+        return np.asarray(X, float).max(axis=1)
+
+
+class BareClassifier(Bare):
+    classes_ = np.array(["low", "high"])
+
+    def predict_proba(self, X):
+        high = 1 / (1 + np.exp(-super().predict(X)))
+        return np.stack([1 - high, high], axis=1)
+
+
+def test_anything_with_predict_is_sampled():
+    X = table(kind="numeric")[0]
+    some = holes(X, np.random.default_rng(0)).astype(float)
+    expected = ExpectedPredictor(Bare(), ChowLiu()).fit(X)
+    mean, error = expected.predict(some, return_error=True)
+    truth = enumerated(Bare(), expected, some, of("predict"))[:, 0]
+    assert np.all(np.abs(mean - truth) <= 5 * error + 1e-12)
+    expected = ExpectedPredictor(BareClassifier(), ChowLiu()).fit(X)
+    mean, error = expected.predict_proba(some, return_error=True)
+    truth = enumerated(BareClassifier(), expected, some, of("predict_proba"))
+    assert np.all(np.abs(mean - truth) <= 5 * error + 1e-12)
+    assert set(expected.predict(some)) <= {"low", "high"}

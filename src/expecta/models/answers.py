@@ -25,10 +25,18 @@ from expecta.models.routes.boxes import Boxes
 from expecta.models.routes.sampling import Control, Sampler
 from expecta.models.rows import Template
 
-__all__ = ["Answer", "Answers"]
+__all__ = ["Answer", "Answers", "classifies"]
 
 BINS = 256  # of a number that a linear model adds up
 CHECKED, SAME = 200, 1e-5  # complete rows on which a form is compared; libraries have 32 bits
+
+
+def classifies(model: Any) -> bool:  # noqa: ANN401
+    """Whether a model has classes; one that scikit-learn does not know shows them."""
+    try:
+        return bool(is_classifier(model))
+    except (AttributeError, TypeError):  # it has no tags
+        return hasattr(model, "predict_proba") and hasattr(model, "classes_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +117,7 @@ class Answers:
     @property
     def margins_only(self) -> bool:
         """Whether a classifier has no probabilities."""
-        return is_classifier(self._model) and not hasattr(self._model, "predict_proba")
+        return classifies(self._model) and not hasattr(self._model, "predict_proba")
 
     def codes(self, table: Table) -> Ints:
         """Return what the density sees of rows."""
@@ -128,7 +136,7 @@ class Answers:
 
     def _output(self, rows: Any) -> Floats:  # noqa: ANN401
         """Ask the model itself.  # (rows, outputs)."""
-        if not is_classifier(self._model):
+        if not classifies(self._model):
             found = self._model.predict(rows)
         elif self.margins_only:
             found = self._model.decision_function(rows)

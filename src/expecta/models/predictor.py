@@ -23,7 +23,7 @@ from expecta.errors import DomainError, ImpossibleEvidenceWarning
 from expecta.estimators.conformal import Calibration, hidden, least_noise
 from expecta.explore.asking import Asking
 from expecta.explore.seen import Seen
-from expecta.models.answers import Answer, Answers
+from expecta.models.answers import Answer, Answers, classifies
 from expecta.models.explain import explained
 from expecta.models.rows import Template
 
@@ -34,11 +34,11 @@ CALIBRATED = 2000  # predictions with hidden columns that intervals are calibrat
 
 
 def _classifies(self: ExpectedPredictor) -> bool:
-    return bool(is_classifier(self.model))
+    return classifies(self.model)
 
 
 def _regresses(self: ExpectedPredictor) -> bool:
-    return not is_classifier(self.model)
+    return not classifies(self.model)
 
 
 class ExpectedPredictor(Asking, BaseEstimator):  # type: ignore[misc]
