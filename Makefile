@@ -22,6 +22,7 @@ bench: setup
 	$(BIN)/python benchmarks/densities.py speed chunks
 	$(BIN)/python benchmarks/predictions.py
 	$(BIN)/python benchmarks/models.py
+	$(BIN)/python benchmarks/questions.py
 	$(BIN)/python benchmarks/paper.py
 	$(BIN)/python benchmarks/refit.py
 	$(BIN)/python benchmarks/images.py

@@ -63,7 +63,7 @@ def test_code_of_models(capsys):
 def test_code_of_questions(capsys):
     page = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names: dict = {}
     for block in blocks:
         exec(block, names)
