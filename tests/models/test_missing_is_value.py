@@ -12,7 +12,15 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from expecta import ChowLiu, CircuitRegressor, Density, DomainError, Encoder, ExpectedPredictor
+from expecta import (
+    ChowLiu,
+    CircuitRegressor,
+    Density,
+    DomainError,
+    Encoder,
+    ExpectedPredictor,
+    QueryError,
+)
 
 HOLED = ["dose", "ward"]
 
@@ -149,3 +157,44 @@ def test_refusals():
         Encoder(missing_is_value=["nosuch"]).fit({"a": [1.0]})
     with pytest.raises(ValueError, match="a list of names"):
         Encoder(missing_is_value="a").fit({"a": [1.0]})
+
+
+def test_questions_about_groups():
+    X, y = table(600)
+    model = models()["HistGradientBoostingRegressor"].fit(X, y)
+    expected = ExpectedPredictor(model, ChowLiu(), missing_is_value=HOLED).fit(X, y)
+    gone, there = expected.ask(dose="missing"), expected.ask("dose >= 0")
+    assert gone.rows == X.dose.isna().sum()
+    assert there.rows == X.dose.notna().sum()
+    assert gone.share + there.share == pytest.approx(1)
+    assert gone.mean == pytest.approx(model.predict(X)[X.dose.isna()].mean(), rel=0.05)
+    assert expected.ask("dose < 0.6 and ward != 'missing'").rows == np.sum(
+        (X.dose < 0.6) & X.ward.notna()
+    )
+    coarse = ChowLiu(encoder=Encoder(max_bins=2, missing_is_value=HOLED))
+    circuit = CircuitRegressor(density=coarse, max_bins=2).fit(X, y)
+    with pytest.raises(QueryError, match="asked by whole bins"):
+        circuit.ask("dose < 0.2")
+    assert circuit.ask(dose="missing").rows == gone.rows
+    row = {"age": 40.0, "dose": None, "ward": "east"}
+    assert list(expected.next_question(row).columns) in (["dose"], [])
+    values = expected.shapley(X.head(2))
+    np.testing.assert_allclose(
+        values.base + values.values.sum(axis=1), expected.predict(X.head(2)), rtol=1e-9
+    )
+    drawn = ExpectedPredictor(
+        Plain(model), ChowLiu(), missing_is_value=HOLED, max_samples=20_000
+    ).fit(X)
+    both = [one.ask(ward="west") for one in (drawn, expected)]
+    assert abs(both[0].mean - both[1].mean) < 5 * both[0].error
+
+
+class Plain:
+    """A model whose inside nobody knows."""
+
+    def __init__(self, model):
+        self.model = model
+        self.feature_names_in_ = model.feature_names_in_
+
+    def predict(self, X):
+        return self.model.predict(X)

@@ -88,7 +88,7 @@ def row_of(model: CircuitEstimator, text: str) -> dict[str, Any]:
         if name in found:
             raise DomainError(f"column {name!r} is named twice in the row; name it once")
         column = model.encoder_.column(name)
-        found[name] = None if value in ("", "?") else _value(column, value)
+        found[name] = None if value in ("", "?") else _value(column.plain, value)
     if not found:
         raise DomainError("the row says nothing; write it as age=40,smoker=yes")
     return found

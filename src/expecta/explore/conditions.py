@@ -133,7 +133,7 @@ def _point(column: Column, value: Written, query: str) -> Subset:
 
 def _beyond(column: Column, syntax: Compare, query: str) -> Subset:
     """Return the values on one side of a number."""
-    if not isinstance(column, NumberColumn | CodeColumn):
+    if not _ordered(column):
         raise QueryError(
             f"column {column.name!r} has categories, which have no order; ask it by == or in: "
             + suggestion(syntax.value.value, column.labels, "it takes"),
@@ -146,16 +146,26 @@ def _beyond(column: Column, syntax: Compare, query: str) -> Subset:
     except DomainError as problem:
         raise QueryError(str(problem), query, syntax.value.place) from None
     low, high = (end, None) if syntax.operator in (">", ">=") else (None, end)
-    return _between(column, low, high, ORDERS[syntax.operator])
+    try:
+        return _between(column, low, high, ORDERS[syntax.operator])
+    except DomainError as problem:
+        raise QueryError(str(problem), query, syntax.value.place) from None
+
+
+def _ordered(column: Column) -> bool:
+    """Whether a column has numbers."""
+    return isinstance(column.plain, NumberColumn | CodeColumn)
 
 
 def _check(column: Column, value: object) -> None:
     """Refuse a written value that is no value of its column, though it could be read as one."""
+    if value == column.labels[-1] and column.plain is not column:
+        return  # that it is missing
     if column.kind in ("date", "datetime") and not isinstance(value, str):
         raise DomainError(
             f"column {column.name!r} has {column.kind}s, written as quoted texts: '2024-05-31'"
         )
-    if isinstance(value, bool) and isinstance(column, NumberColumn | CodeColumn):
+    if isinstance(value, bool) and _ordered(column):
         raise DomainError(f"column {column.name!r} has {column.kind}s, not true and false")
 
 
@@ -174,7 +184,7 @@ def from_facts(facts: Mapping[str, Any], encoder: Encoder) -> Joined:
 def _fact(column: Column, fact: Any) -> Fact | None:  # noqa: ANN401
     if isinstance(fact, np.ndarray):
         fact = fact.tolist()
-    ordered = isinstance(column, NumberColumn | CodeColumn)
+    ordered = _ordered(column)
     if isinstance(fact, list | set | frozenset | range) or (
         isinstance(fact, tuple) and not ordered
     ):
@@ -207,7 +217,7 @@ def _value(column: Column, value: Any) -> Subset:  # noqa: ANN401
     """Return the set of one value."""
     if is_missing(value):
         raise DomainError(f"a missing value among those of column {column.name!r}")
-    if isinstance(value, tuple) and isinstance(column, NumberColumn | CodeColumn):
+    if isinstance(value, tuple) and _ordered(column):
         raise DomainError(f"a list of intervals of column {column.name!r}; join them by 'or'")
     if isinstance(column, NumberColumn):
         return Intervals.points([_number(column, value)])
@@ -217,7 +227,14 @@ def _value(column: Column, value: Any) -> Subset:  # noqa: ANN401
 def _between(column: Column, low: float | None, high: float | None, closed: str) -> Subset:
     if isinstance(column, NumberColumn):
         return Intervals.between(low, high, closed)
-    return Chosen.of(column.between(low, high, closed=closed))
+    weights = column.between(low, high, closed=closed)
+    if np.any((weights > 0) & (weights < 1)):  # where a hole is a value, sets are of bins
+        edges = ", ".join(f"{edge:.6g}" for edge in column.edges.tolist())
+        raise DomainError(
+            f"a hole of column {column.name!r} is a value, so that it is asked by whole bins; "
+            f"their edges are {edges}"
+        )
+    return Chosen.of(weights)
 
 
 def _number(column: Column, value: Any) -> float:  # noqa: ANN401

@@ -166,7 +166,8 @@ def of_predictor(model: ExpectedPredictor, of: Any = None) -> Subject:  # noqa: 
             model.rtol, model.max_samples, float(answers.scale[output]), model.random_state or 0
         ),
         f"{model.explain_exactness()}\nOf groups: {CELLS}",
-        own,
+        # a hidden cell would be a hole, where that is a value
+        None if answers.holed else own,
     )
     return _answered(about, answers, output)
 

@@ -66,8 +66,8 @@ class Seen:
         """Keep the columns of a table that an encoder knows."""
         places = encoder._places(table)
         columns = []
-        for column, place in zip(encoder.columns_, places, strict=True):
-            cells = table.column(place)
+        for whole, place in zip(encoder.columns_, places, strict=True):
+            column, cells = whole.plain, table.column(place)
             if isinstance(column, NumberColumn):
                 columns.append(np.array(cells.as_numbers(column.kind, column.zone), np.float64))
             else:
@@ -96,7 +96,7 @@ class Seen:
     def table(self, encoder: Encoder) -> Table:
         """Return the rows as a table, which can be encoded, asked and matched."""
         pairs = zip(encoder.columns_, self.columns, strict=True)
-        columns = tuple(_cells(column, values) for column, values in pairs)
+        columns = tuple(_cells(column.plain, values) for column, values in pairs)
         return Table("dict", tuple(cells.name for cells in columns), len(self), columns)
 
     def __len__(self) -> int:
@@ -161,7 +161,8 @@ class Seen:
         if not good:
             raise DomainError("the targets of its training rows make no sense")
         columns: list[Array] = []
-        for place, column in enumerate(encoder.columns_):
+        for place, whole in enumerate(encoder.columns_):
+            column = whole.plain
             values, good = given[str(place)], given[str(place)].shape == rows
             if isinstance(column, NumberColumn):
                 good = good and values.dtype == np.float64

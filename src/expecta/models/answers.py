@@ -119,6 +119,11 @@ class Answers:
         """Whether a classifier has no probabilities."""
         return classifies(self._model) and not hasattr(self._model, "predict_proba")
 
+    @property
+    def holed(self) -> list[str]:
+        """The columns in which a hole is a value."""
+        return [c.name for c in self.density.encoder_.columns_ if c.plain is not c]
+
     def codes(self, table: Table) -> Ints:
         """Return what the density sees of rows."""
         return self.density.encoder_.codes(table)

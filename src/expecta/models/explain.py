@@ -51,7 +51,7 @@ def explained(answers: Answers, name: str) -> str:
 
 
 def _holes(answers: Answers) -> list[str]:
-    holed = [c.name for c in answers.density.encoder_.columns_ if c.plain is not c]
+    holed = answers.holed
     return [f"A hole is a value in {', '.join(holed)}: the model sees it as it is."] * bool(holed)
 
 

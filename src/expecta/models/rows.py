@@ -122,7 +122,7 @@ class Template:
             variable = density.encoder_.variable(self.columns[place])
             cells, column = table.column(at), density.encoder_.columns_[variable]
             values = _drawn(column, codes[:, variable], rng)
-            known = (cells.known | (self.columns[place] in self.holed))[rows]
+            known = cells.known[rows]
             if known.any():
                 own = _values(cells)
                 if own.dtype.kind != values.dtype.kind:

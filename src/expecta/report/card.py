@@ -93,7 +93,7 @@ def columns_table(facts: Facts) -> Html:
     head = ["column", "kind", "values or range"] + ["missing"] * (facts.seen is not None)
     lines = []
     for place, column in enumerate(facts.encoder.columns_):
-        line = [column.name, column.kind, _values(column)]
+        line = [column.name, column.kind, _values(column.plain)]
         if facts.seen is not None:
             line.append(percent(missing(facts.seen, place)))
         lines.append(line)
