@@ -18,7 +18,7 @@ from expecta import (
     ExpectedPredictor,
     LatentTree,
 )
-from expecta.explore.query import Query
+from expecta.explore.language.query import Query
 
 ROWS = 240
 

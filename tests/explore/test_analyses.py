@@ -25,14 +25,14 @@ from expecta import (
     LatentTree,
     QueryError,
 )
-from expecta.explore import shapley as shapley_module
-from expecta.explore.decisions import stability, sufficient
-from expecta.explore.disparities import disparities
-from expecta.explore.groups import Population
-from expecta.explore.outliers import outliers
-from expecta.explore.query import Query
-from expecta.explore.shapley import shapley
-from expecta.explore.steps import _spread, next_question
+from expecta.explore.language.query import Query
+from expecta.explore.questions import shapley as shapley_module
+from expecta.explore.questions.decisions import stability, sufficient
+from expecta.explore.questions.disparities import disparities
+from expecta.explore.questions.groups import Population
+from expecta.explore.questions.outliers import outliers
+from expecta.explore.questions.shapley import shapley
+from expecta.explore.questions.steps import _spread, next_question
 
 RNG = np.random.default_rng(0)
 COLUMNS = ["a", "b", "n", "r"]
@@ -320,7 +320,7 @@ def test_a_sufficient_set_is_a_smallest_one(truth, wanted):
 def test_a_sufficient_set_by_beam_search(truth, monkeypatch):
     threshold, row = thresholds(truth)[1], row_of(truth, [0, 1, 1, 2])
     whole = sufficient(truth.subject, row, threshold, 0.99)
-    monkeypatch.setattr("expecta.explore.decisions.ALL", 2)
+    monkeypatch.setattr("expecta.explore.questions.decisions.ALL", 2)
     wide = sufficient(truth.subject, row, threshold, 0.99, width=100)
     assert (wide.columns, wide.proven) == (whole.columns, True)
     narrow = sufficient(truth.subject, row, threshold, 0.99, width=1)
@@ -328,9 +328,9 @@ def test_a_sufficient_set_by_beam_search(truth, monkeypatch):
     assert len(narrow.columns) >= len(whole.columns) or not narrow.enough
     lost = 0
     for codes in truth.codes[::11]:
-        monkeypatch.setattr("expecta.explore.decisions.ALL", 12)
+        monkeypatch.setattr("expecta.explore.questions.decisions.ALL", 12)
         whole = sufficient(truth.subject, row_of(truth, codes), threshold, 1.0)
-        monkeypatch.setattr("expecta.explore.decisions.ALL", 2)
+        monkeypatch.setattr("expecta.explore.questions.decisions.ALL", 2)
         narrow = sufficient(truth.subject, row_of(truth, codes), threshold, 1.0, width=1)
         assert narrow.proven == (len(narrow.columns) <= 2 and narrow.enough)
         assert "may be enough" in str(narrow) or narrow.proven
@@ -539,7 +539,7 @@ def test_parity_is_the_difference_of_expectations(truth):
 
 
 def test_too_many_groups_are_an_error(truth, monkeypatch):
-    monkeypatch.setattr("expecta.explore.disparities.MOST", 20)
+    monkeypatch.setattr("expecta.explore.questions.disparities.MOST", 20)
     with pytest.raises(DomainError, match="lower size"):
         disparities(truth.subject, "a", size=3)
     for wrong in ({"sensitive": []}, {"sensitive": ["a", "a"]}, {"sensitive": "a", "size": -1}):

@@ -18,7 +18,7 @@ from sklearn.svm import LinearSVC
 
 import worlds
 from expecta import ChowLiu, CircuitRegressor, DomainError, Evidence
-from expecta.explore.query import Query
+from expecta.explore.language.query import Query
 
 MIXED = [
     None,
@@ -360,7 +360,7 @@ def test_splits_have_about_equal_shares(monkeypatch):
     assert np.all(np.abs(found.share - 1 / 6) < 0.05)
     ends = [tuple(map(float, label.split(" to "))) for label in found.labels[0]]
     assert all(a[1] < b[0] for a, b in pairwise(ends))
-    monkeypatch.setattr("expecta.explore.split.MOST", 5)
+    monkeypatch.setattr("expecta.explore.questions.split.MOST", 5)
     with pytest.raises(DomainError, match="6 groups, more than 5"):
         model.split("size", bins=6)
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import example, given, settings
 
 from expecta import DomainError, Encoder, Evidence, QueryError, Vtree, random_probabilistic
-from expecta.explore.query import LIMIT, Query
-from expecta.explore.sets import Intervals
+from expecta.explore.language.query import LIMIT, Query
+from expecta.explore.language.sets import Intervals
 
 DAYS = [dt.date(2024, 1, 1), dt.date(2024, 5, 31), dt.date(2025, 2, 1)]
 VALUES = {  # every value has its own bin, so that all is exact

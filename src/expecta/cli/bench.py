@@ -13,8 +13,8 @@ from expecta.arrays import Bools, Floats, Ints
 from expecta.densities import ChowLiu
 from expecta.estimators import CircuitRegressor
 from expecta.evidence import Evidence
-from expecta.explore.query import Query
-from expecta.explore.showing import text_table
+from expecta.explore.language.query import Query
+from expecta.explore.questions.showing import text_table
 
 __all__ = ["measured", "table_of"]
 

@@ -16,8 +16,8 @@ from expecta.cli.plots import draw
 from expecta.cli.predicting import predictions
 from expecta.datasets import load_insurance
 from expecta.estimators.base import CircuitEstimator
-from expecta.explore.answers import Comparison
-from expecta.explore.showing import text_table
+from expecta.explore.questions.answers import Comparison
+from expecta.explore.questions.showing import text_table
 
 __all__ = ["QUESTIONS", "people", "run"]
 

@@ -12,8 +12,8 @@ from expecta.densities import PSDD, ChowLiu
 from expecta.errors import DomainError
 from expecta.estimators import CircuitClassifier, CircuitRegressor
 from expecta.estimators.base import CircuitEstimator
-from expecta.explore.conditions import quoted
-from expecta.explore.showing import number
+from expecta.explore.language.conditions import quoted
+from expecta.explore.questions.showing import number
 
 __all__ = ["Task", "held_out", "learn"]
 

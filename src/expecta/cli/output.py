@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from expecta.errors import DomainError, FormatError, QueryError
-from expecta.explore.showing import Shown, plain
+from expecta.explore.questions.showing import Shown, plain
 
 __all__ = ["answer", "document", "note", "one_line", "say", "writable"]
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from expecta.explore.answers import Comparison, Group
-    from expecta.explore.decisions import Stability, Sufficient
-    from expecta.explore.dependence import Dependence
-    from expecta.explore.disparities import Disparities
-    from expecta.explore.outliers import Outliers
-    from expecta.explore.shapley import Shapley
-    from expecta.explore.split import Split
-    from expecta.explore.steps import NextQuestion
-    from expecta.explore.subject import Subject
+    from expecta.explore.questions.answers import Comparison, Group
+    from expecta.explore.questions.decisions import Stability, Sufficient
+    from expecta.explore.questions.dependence import Dependence
+    from expecta.explore.questions.disparities import Disparities
+    from expecta.explore.questions.outliers import Outliers
+    from expecta.explore.questions.shapley import Shapley
+    from expecta.explore.questions.split import Split
+    from expecta.explore.questions.steps import NextQuestion
+    from expecta.explore.subjects.subject import Subject
 
 __all__ = ["Asking"]
 
@@ -53,7 +53,7 @@ class Asking:
             zero has NaN and a remark. Cost: one distribution of the output for each of the
             disjoint boxes that the group is made of.
         """
-        from expecta.explore.asked import ask
+        from expecta.explore.questions.asked import ask
 
         return ask(self._subject(of), query, facts)
 
@@ -74,7 +74,7 @@ class Asking:
             of a is above one of b is read from both distributions on a grid, and says how
             far it may be off. Cost: that of two groups.
         """
-        from expecta.explore.asked import compare
+        from expecta.explore.questions.asked import compare
 
         return compare(self._subject(of), a, b)
 
@@ -99,7 +99,7 @@ class Asking:
             As exact as :meth:`ask`. Groups in which the density expects fewer than five
             training rows are marked as rare. Cost: one batch of expectations.
         """
-        from expecta.explore.split import split
+        from expecta.explore.questions.split import split
 
         return split(self._subject(of), columns, given, bins)
 
@@ -131,7 +131,7 @@ class Asking:
             population. Both as exact as means of :meth:`ask`; partial dependence also asks
             about combinations that never occur. Cost: two batches of expectations.
         """
-        from expecta.explore.dependence import dependence
+        from expecta.explore.questions.dependence import dependence
 
         return dependence(self._subject(of), column, given, grid)
 
@@ -146,18 +146,18 @@ class Asking:
     ) -> NextQuestion:
         """Rank unknown columns by how much knowing them would settle the output, per cost.
 
-        See :func:`expecta.explore.steps.next_question` for what is exact, and the cost.
+        See :func:`expecta.explore.questions.steps.next_question` for what is exact, and the cost.
         """
-        from expecta.explore.steps import next_question
+        from expecta.explore.questions.steps import next_question
 
         return next_question(self._subject(of), row_or_query, cost=cost)
 
     def stability(self, rows: Any, threshold: float, *, of: Any = None) -> Stability:  # noqa: ANN401
         """Compute how likely each row's decision stands once its unknown inputs are known.
 
-        See :func:`expecta.explore.decisions.stability` for what is exact, and the cost.
+        See :func:`expecta.explore.questions.decisions.stability` for what is exact, and the cost.
         """
-        from expecta.explore.decisions import stability
+        from expecta.explore.questions.decisions import stability
 
         return stability(self._subject(of), rows, threshold)
 
@@ -171,18 +171,18 @@ class Asking:
     ) -> Sufficient:
         """Find a smallest set of known columns that keeps a row's decision by itself.
 
-        See :func:`expecta.explore.decisions.sufficient` for what is exact, and the cost.
+        See :func:`expecta.explore.questions.decisions.sufficient` for what is exact, and the cost.
         """
-        from expecta.explore.decisions import sufficient
+        from expecta.explore.questions.decisions import sufficient
 
         return sufficient(self._subject(of), row, threshold, probability=probability)
 
     def shapley(self, rows: Any, *, of: Any = None, seed: int = 0) -> Shapley:  # noqa: ANN401
         """Compute conditional Shapley values: how the known columns share the expected output.
 
-        See :func:`expecta.explore.shapley.shapley` for what is exact, and the cost.
+        See :func:`expecta.explore.questions.shapley.shapley` for what is exact, and the cost.
         """
-        from expecta.explore.shapley import shapley
+        from expecta.explore.questions.shapley import shapley
 
         return shapley(self._subject(of), rows, seed=seed)
 
@@ -200,9 +200,10 @@ class Asking:
     ) -> Disparities:
         """Search groups in which a sensitive column changes the expected output by ``delta``.
 
-        See :func:`expecta.explore.disparities.disparities` for what is exact, and the cost.
+        See :func:`expecta.explore.questions.disparities.disparities` for what is exact, and
+        the cost.
         """
-        from expecta.explore.disparities import disparities
+        from expecta.explore.questions.disparities import disparities
 
         asked = self._subject(of)
         return disparities(asked, sensitive, delta=delta, size=size, rows=rows, given=given)
@@ -210,10 +211,10 @@ class Asking:
     def outliers(self, rows: Any) -> Outliers:  # noqa: ANN401
         """Measure how unlike the training rows some rows are, whatever is missing in them.
 
-        See :func:`expecta.explore.outliers.outliers` for what is exact, and the cost.
+        See :func:`expecta.explore.questions.outliers.outliers` for what is exact, and the cost.
         """
-        from expecta.explore.outliers import outliers
-        from expecta.explore.subjects import density_of
+        from expecta.explore.questions.outliers import outliers
+        from expecta.explore.subjects.kinds import density_of
 
         return outliers(density_of(self), rows)
 
@@ -221,7 +222,7 @@ class Asking:
 
     def _subject(self, of: Any = None) -> Subject:  # noqa: ANN401
         """Return what is asked about: one number that the model returns. Kept until it learns."""
-        from expecta.explore.subjects import subject_of, token_of
+        from expecta.explore.subjects.kinds import subject_of, token_of
 
         token, kept = self.__dict__.get("_asked", (None, {}))
         if token is not token_of(self):

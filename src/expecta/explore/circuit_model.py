@@ -12,12 +12,12 @@ from expecta.encoding.columns import CodeColumn, Column
 from expecta.encoding.numbers import NumberColumn
 from expecta.encoding.tables import read_table
 from expecta.errors import DomainError, QueryError
-from expecta.explore.about import About, Sampling
 from expecta.explore.asking import Asking
-from expecta.explore.conditions import Condition, Fact, Joined
-from expecta.explore.paired import Linked, one_output
-from expecta.explore.sets import Chosen
-from expecta.explore.subject import Subject
+from expecta.explore.language.conditions import Condition, Fact, Joined
+from expecta.explore.language.sets import Chosen
+from expecta.explore.subjects.about import About, Sampling
+from expecta.explore.subjects.paired import Linked, one_output
+from expecta.explore.subjects.subject import Subject
 from expecta.pair import Pair
 
 __all__ = ["BitEncoder", "CircuitModel"]

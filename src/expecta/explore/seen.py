@@ -16,7 +16,7 @@ from expecta.encoding.columns import Column
 from expecta.encoding.numbers import NumberColumn
 from expecta.encoding.tables import Table
 from expecta.errors import DomainError
-from expecta.explore.showing import number
+from expecta.explore.questions.showing import number
 
 __all__ = ["Average", "Seen", "name_of"]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from expecta.encoding import Encoder
 from expecta.errors import DomainError
-from expecta.explore.answers import Group
-from expecta.explore.dependence import Dependence
-from expecta.explore.disparities import Disparities
+from expecta.explore.questions.answers import Group
+from expecta.explore.questions.dependence import Dependence
+from expecta.explore.questions.disparities import Disparities
+from expecta.explore.questions.split import Split
+from expecta.explore.questions.steps import NextQuestion
 from expecta.explore.seen import Seen
-from expecta.explore.split import Split
-from expecta.explore.steps import NextQuestion
-from expecta.explore.subject import Subject
+from expecta.explore.subjects.subject import Subject
 
 __all__ = ["Facts", "Output", "gather"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from expecta.encoding.numbers import NumberColumn
-from expecta.explore.answers import Group
-from expecta.explore.dependence import Dependence
 from expecta.explore.displays.numbers import figure, percent
-from expecta.explore.split import Split
-from expecta.explore.steps import NextQuestion
+from expecta.explore.questions.answers import Group
+from expecta.explore.questions.dependence import Dependence
+from expecta.explore.questions.split import Split
+from expecta.explore.questions.steps import NextQuestion
 from expecta.report.facts import PAIRED, Facts, Output
 from expecta.report.figures import Bar, Dot, bars, curves, dots, histogram
 from expecta.report.html import Html, details, figure_of, join, paragraphs, table, tag

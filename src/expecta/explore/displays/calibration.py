@@ -86,7 +86,7 @@ class CalibrationDisplay(Display[Calibration]):
         classes = getattr(estimator, "classes_", None)
         if classes is None:
             return cls.from_answer(covered(estimator, X, y), ax=ax)
-        from expecta.explore.subjects import class_place
+        from expecta.explore.subjects.kinds import class_place
 
         place = class_place(classes, of)
         happened = np.asarray(y) == classes[place]

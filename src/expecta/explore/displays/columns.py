@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from expecta.explore.dependence import Dependence
 from expecta.explore.displays.axes import (
     ACCENT,
     BLUE,
@@ -18,8 +17,9 @@ from expecta.explore.displays.axes import (
     thousands,
 )
 from expecta.explore.displays.numbers import figure, percent
-from expecta.explore.split import Split
-from expecta.explore.steps import NextQuestion
+from expecta.explore.questions.dependence import Dependence
+from expecta.explore.questions.split import Split
+from expecta.explore.questions.steps import NextQuestion
 
 __all__ = ["DependenceDisplay", "NextQuestionDisplay", "SplitDisplay"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from expecta.explore.answers import Comparison, Group
 from expecta.explore.displays.axes import ACCENT, BLUE, GREY, Display, outputs, short
 from expecta.explore.displays.numbers import figure
+from expecta.explore.questions.answers import Comparison, Group
 
 __all__ = ["ComparisonDisplay", "GroupDisplay"]
 

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 
 from expecta.arrays import Floats
-from expecta.explore.decisions import Stability
-from expecta.explore.disparities import Disparities
 from expecta.explore.displays.axes import (
     ACCENT,
     BLUE,
@@ -20,8 +18,10 @@ from expecta.explore.displays.axes import (
     thousands,
 )
 from expecta.explore.displays.numbers import brief, figure
-from expecta.explore.outliers import Outliers
-from expecta.explore.shapley import Shapley
+from expecta.explore.questions.decisions import Stability
+from expecta.explore.questions.disparities import Disparities
+from expecta.explore.questions.outliers import Outliers
+from expecta.explore.questions.shapley import Shapley
 
 __all__ = ["DisparitiesDisplay", "OutliersDisplay", "ShapleyDisplay", "StabilityDisplay"]
 

@@ -13,9 +13,9 @@ from expecta.arrays import Bools, Floats, Ints
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.encoding.tables import Table
 from expecta.evidence import Evidence
-from expecta.explore.about import About, Answer
-from expecta.explore.law import Drawn, Law
-from expecta.explore.sampling import estimate, in_parts
+from expecta.explore.subjects.about import About, Answer
+from expecta.explore.subjects.law import Drawn, Law
+from expecta.explore.subjects.sampling import estimate, in_parts
 
 __all__ = ["Answer", "Subject", "parted"]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from expecta.arrays import Floats
-from expecta.explore.law import Law
+from expecta.explore.questions.showing import Shown, number, plain
 from expecta.explore.seen import Average
-from expecta.explore.showing import Shown, number, plain
+from expecta.explore.subjects.law import Law
 
 if TYPE_CHECKING:
     from expecta.explore.displays import ComparisonDisplay, GroupDisplay

@@ -9,10 +9,10 @@ import numpy as np
 from expecta.arrays import Floats, Ints
 from expecta.encoding.columns import Column
 from expecta.encoding.numbers import NumberColumn
-from expecta.explore.conditions import quoted
-from expecta.explore.groups import Population
-from expecta.explore.sets import Chosen, Intervals
-from expecta.explore.subject import Subject
+from expecta.explore.language.conditions import quoted
+from expecta.explore.language.sets import Chosen, Intervals
+from expecta.explore.questions.groups import Population
+from expecta.explore.subjects.subject import Subject
 
 __all__ = ["Part", "parts_of"]
 

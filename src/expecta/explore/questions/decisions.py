@@ -12,9 +12,9 @@ import numpy as np
 from expecta.arrays import Bools, Floats, Ints
 from expecta.errors import DomainError, ImpossibleEvidenceError
 from expecta.evidence import Evidence
-from expecta.explore.groups import one_row, table_of
-from expecta.explore.showing import Shown, number
-from expecta.explore.subject import Subject
+from expecta.explore.questions.groups import one_row, table_of
+from expecta.explore.questions.showing import Shown, number
+from expecta.explore.subjects.subject import Subject
 
 if TYPE_CHECKING:
     from expecta.explore.displays import StabilityDisplay

@@ -15,10 +15,18 @@ from expecta.encoding.columns import CodeColumn, Column, suggestion
 from expecta.encoding.numbers import NumberColumn
 from expecta.encoding.scalars import is_missing, number
 from expecta.errors import DomainError, QueryError
-from expecta.explore.diagram import Diagram, Diagrams
-from expecta.explore.grammar import KEYWORDS, Among, Compare, Junction, Name, Negation, Syntax
-from expecta.explore.grammar import Value as Written
-from expecta.explore.sets import Chosen, Intervals, Subset
+from expecta.explore.language.diagram import Diagram, Diagrams
+from expecta.explore.language.grammar import (
+    KEYWORDS,
+    Among,
+    Compare,
+    Junction,
+    Name,
+    Negation,
+    Syntax,
+)
+from expecta.explore.language.grammar import Value as Written
+from expecta.explore.language.sets import Chosen, Intervals, Subset
 
 __all__ = ["Condition", "Fact", "Joined", "diagram", "facts_of", "from_facts", "from_syntax"]
 

@@ -12,10 +12,10 @@ from expecta.arrays import Floats, Ints
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
 from expecta.evidence import Evidence
-from expecta.explore.about import About, Answer
-from expecta.explore.law import Law, Spread
-from expecta.explore.logistic import expected_slope
-from expecta.explore.subject import Subject, parted
+from expecta.explore.subjects.about import About, Answer
+from expecta.explore.subjects.law import Law, Spread
+from expecta.explore.subjects.logistic import expected_slope
+from expecta.explore.subjects.subject import Subject, parted
 from expecta.pair import Pair
 
 __all__ = ["Link", "Linked", "Shares", "one_output"]

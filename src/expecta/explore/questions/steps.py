@@ -10,9 +10,9 @@ import numpy as np
 
 from expecta.arrays import Floats
 from expecta.errors import DomainError
-from expecta.explore.groups import Facts, Population
-from expecta.explore.showing import Shown, number
-from expecta.explore.subject import Subject
+from expecta.explore.questions.groups import Facts, Population
+from expecta.explore.questions.showing import Shown, number
+from expecta.explore.subjects.subject import Subject
 
 if TYPE_CHECKING:
     from expecta.explore.displays import NextQuestionDisplay

@@ -13,12 +13,12 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.encoding.tables import Table, read_table
 from expecta.errors import DomainError
 from expecta.evidence import Evidence
-from expecta.explore.about import About, Answer, Sampling
-from expecta.explore.law import NEAR, Atoms, Law
-from expecta.explore.paired import Linked, Shares, one_output
-from expecta.explore.softened import Softened
-from expecta.explore.subject import Subject
-from expecta.explore.subjects import CELLS, class_place
+from expecta.explore.subjects.about import About, Answer, Sampling
+from expecta.explore.subjects.kinds import CELLS, class_place
+from expecta.explore.subjects.law import NEAR, Atoms, Law
+from expecta.explore.subjects.paired import Linked, Shares, one_output
+from expecta.explore.subjects.softened import Softened
+from expecta.explore.subjects.subject import Subject
 from expecta.models.answers import Answers
 from expecta.models.links import respond
 from expecta.models.routes.boxes import Boxes

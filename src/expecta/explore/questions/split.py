@@ -13,12 +13,12 @@ from expecta.arrays import Bools, Floats, Ints
 from expecta.encoding.columns import Column
 from expecta.encoding.numbers import NumberColumn
 from expecta.errors import DomainError
-from expecta.explore.asked import FEW
-from expecta.explore.groups import Population
-from expecta.explore.query import Query
+from expecta.explore.language.query import Query
+from expecta.explore.questions.asked import FEW
+from expecta.explore.questions.groups import Population
+from expecta.explore.questions.showing import Shown
 from expecta.explore.seen import Seen
-from expecta.explore.showing import Shown
-from expecta.explore.subject import Subject
+from expecta.explore.subjects.subject import Subject
 
 if TYPE_CHECKING:
     from expecta.explore.displays import SplitDisplay

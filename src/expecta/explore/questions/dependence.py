@@ -12,10 +12,10 @@ from expecta.arrays import Floats, Ints
 from expecta.encoding.numbers import NumberColumn
 from expecta.errors import DomainError
 from expecta.evidence import Evidence
-from expecta.explore.groups import Population
-from expecta.explore.showing import Shown, number
-from expecta.explore.split import cut
-from expecta.explore.subject import Subject
+from expecta.explore.questions.groups import Population
+from expecta.explore.questions.showing import Shown, number
+from expecta.explore.questions.split import cut
+from expecta.explore.subjects.subject import Subject
 
 if TYPE_CHECKING:
     from expecta.explore.displays import DependenceDisplay

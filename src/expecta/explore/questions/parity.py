@@ -9,10 +9,10 @@ import numpy as np
 from expecta.arrays import Bools, Floats
 from expecta.encoding.tables import Table
 from expecta.evidence import Evidence
-from expecta.explore.groups import Facts, Population
-from expecta.explore.showing import Shown, number
-from expecta.explore.subject import Subject
-from expecta.explore.values import Part
+from expecta.explore.questions.groups import Facts, Population
+from expecta.explore.questions.showing import Shown, number
+from expecta.explore.questions.values import Part
+from expecta.explore.subjects.subject import Subject
 
 __all__ = ["Parity", "parity_of_rows", "parity_within"]
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from expecta.arrays import Floats, Ints
 from expecta.errors import DomainError
-from expecta.explore.groups import Facts, Population, table_of
-from expecta.explore.parity import Parity, parity_of_rows, parity_within
-from expecta.explore.showing import Shown, number
-from expecta.explore.subject import Subject
-from expecta.explore.values import Part, parts_of
+from expecta.explore.questions.groups import Facts, Population, table_of
+from expecta.explore.questions.parity import Parity, parity_of_rows, parity_within
+from expecta.explore.questions.showing import Shown, number
+from expecta.explore.questions.values import Part, parts_of
+from expecta.explore.subjects.subject import Subject
 
 if TYPE_CHECKING:
     from expecta.explore.displays import DisparitiesDisplay

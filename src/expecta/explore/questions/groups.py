@@ -13,8 +13,8 @@ from expecta.encoding import Encoder
 from expecta.encoding.tables import Table, read_table
 from expecta.errors import DomainError, ImpossibleEvidenceError
 from expecta.evidence import Evidence
-from expecta.explore.query import Query
-from expecta.explore.subject import Subject
+from expecta.explore.language.query import Query
+from expecta.explore.subjects.subject import Subject
 
 __all__ = ["Facts", "Means", "Population", "one_row", "spread_out", "table_of"]
 

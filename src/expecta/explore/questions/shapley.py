@@ -10,9 +10,9 @@ from scipy.special import comb
 
 from expecta.arrays import Bools, Floats, Ints
 from expecta.encoding.tables import Table
-from expecta.explore.groups import table_of
-from expecta.explore.showing import Shown, number
-from expecta.explore.subject import Answer, Subject
+from expecta.explore.questions.groups import table_of
+from expecta.explore.questions.showing import Shown, number
+from expecta.explore.subjects.subject import Answer, Subject
 
 if TYPE_CHECKING:
     from expecta.explore.displays import ShapleyDisplay

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from expecta.arrays import Floats
-from expecta.explore.answers import Comparison, Group
-from expecta.explore.law import Law
-from expecta.explore.query import Query
-from expecta.explore.subject import Subject
+from expecta.explore.language.query import Query
+from expecta.explore.questions.answers import Comparison, Group
+from expecta.explore.subjects.law import Law
+from expecta.explore.subjects.subject import Subject
 
 __all__ = ["FEW", "ask", "compare"]
 

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from expecta.arrays import Bools, Floats
-from expecta.explore.sets import Subset
+from expecta.explore.language.sets import Subset
 
 __all__ = ["Box", "Diagram", "Diagrams", "TooLarge", "boxes", "certain"]
 

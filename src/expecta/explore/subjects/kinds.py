@@ -12,9 +12,9 @@ from expecta.densities.density import Density
 from expecta.encoding.columns import suggestion
 from expecta.errors import DomainError
 from expecta.estimators.base import CircuitEstimator
-from expecta.explore.about import About, Sampling
-from expecta.explore.paired import Linked, Shares, one_output
-from expecta.explore.subject import Subject
+from expecta.explore.subjects.about import About, Sampling
+from expecta.explore.subjects.paired import Linked, Shares, one_output
+from expecta.explore.subjects.subject import Subject
 
 __all__ = ["CELLS", "class_place", "density_of", "of_circuits", "subject_of", "token_of"]
 
@@ -42,7 +42,7 @@ def subject_of(model: Any, of: Any = None) -> Subject:  # noqa: ANN401
     """Return what is asked of an estimator that has learned."""
     if isinstance(model, CircuitEstimator):
         return of_circuits(model, of)
-    from expecta.explore.modelled import of_predictor
+    from expecta.explore.subjects.modelled import of_predictor
 
     return of_predictor(model, of)
 

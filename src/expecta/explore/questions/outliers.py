@@ -12,9 +12,9 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.densities.density import Density
 from expecta.errors import DomainError
 from expecta.evidence import Evidence
-from expecta.explore.groups import spread_out, table_of
-from expecta.explore.showing import Shown
-from expecta.explore.subject import Subject
+from expecta.explore.questions.groups import spread_out, table_of
+from expecta.explore.questions.showing import Shown
+from expecta.explore.subjects.subject import Subject
 
 if TYPE_CHECKING:
     from expecta.explore.displays import OutliersDisplay

@@ -16,7 +16,7 @@ from expecta.encoding.numbers import NumberColumn
 from expecta.encoding.tables import Table, read_table
 from expecta.errors import QueryError
 from expecta.evidence import Evidence
-from expecta.explore.conditions import (
+from expecta.explore.language.conditions import (
     Condition,
     Joined,
     diagram,
@@ -25,10 +25,10 @@ from expecta.explore.conditions import (
     from_syntax,
     quoted,
 )
-from expecta.explore.diagram import Box, Diagrams, TooLarge, boxes, certain
-from expecta.explore.grammar import parse
+from expecta.explore.language.diagram import Box, Diagrams, TooLarge, boxes, certain
+from expecta.explore.language.grammar import parse
+from expecta.explore.language.sets import Chosen, Subset
 from expecta.explore.seen import Seen
-from expecta.explore.sets import Chosen, Subset
 
 __all__ = ["LIMIT", "Query"]
 

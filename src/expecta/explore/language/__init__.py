@@ -1,0 +1,1 @@
+"""The language of conditions on rows: text and facts, as disjoint boxes."""

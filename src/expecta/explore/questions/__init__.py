@@ -1,0 +1,1 @@
+"""The questions and their answers."""

@@ -1,0 +1,1 @@
+"""What is asked about: one number that a model returns, whatever computes its expectation."""
