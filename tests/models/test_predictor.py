@@ -21,6 +21,7 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    VotingClassifier,
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -34,7 +35,9 @@ from sklearn.linear_model import (
     RidgeClassifier,
     SGDClassifier,
 )
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     OneHotEncoder,
@@ -45,11 +48,13 @@ from sklearn.preprocessing import (
     StandardScaler,
     TargetEncoder,
 )
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from expecta import (
     ChowLiu,
     DomainError,
+    Encoder,
     ExpectedPredictor,
     ImpossibleEvidenceWarning,
     LatentTree,
@@ -201,12 +206,7 @@ def test_classifiers_agree_with_enumeration(name, kind, classes):
     some = holes(frame, rng)
     obvious = enumerated(model, expected, some, of("predict_proba"))
     found, error = expected.predict_proba(some, return_error=True)
-    if name == "one against the rest" and classes > 2:
-        each = enumerated(
-            model, expected, some, lambda m, f: 1 / (1 + np.exp(-of("decision_function")(m, f)))
-        )
-        obvious = each / each.sum(axis=1, keepdims=True)
-    if name == "logistic" and classes > 2:  # softmax: sampled
+    if name in ("logistic", "one against the rest") and classes > 2:  # sampled
         assert np.all(np.abs(found - obvious) <= 6 * error + 1e-12)
         assert "sampled" in expected.explain_exactness()
     else:
@@ -550,6 +550,9 @@ class BareClassifier(Bare):
         high = 1 / (1 + np.exp(-super().predict(X)))
         return np.stack([1 - high, high], axis=1)
 
+    def predict(self, X):
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+
 
 def test_anything_with_predict_is_sampled():
     X = table(kind="numeric")[0]
@@ -563,3 +566,70 @@ def test_anything_with_predict_is_sampled():
     truth = enumerated(BareClassifier(), expected, some, of("predict_proba"))
     assert np.all(np.abs(mean - truth) <= 5 * error + 1e-12)
     assert set(expected.predict(some)) <= {"low", "high"}
+
+
+def test_rare_categories_are_drawn_as_they_are():
+    rng = np.random.default_rng(0)
+    which = rng.integers(0, 40, 1500)
+    frame = pd.DataFrame({"g": np.char.add("g", which.astype(str)), "x": rng.normal(size=1500)})
+    y = which * 1.0
+    one_hot = make_column_transformer((OneHotEncoder(), ["g"]), remainder="passthrough")
+    model = make_pipeline(one_hot, RandomForestRegressor(3, random_state=0)).fit(frame, y)
+    expected = ExpectedPredictor(model, ChowLiu(encoder=Encoder(max_categories=5))).fit(frame)
+    assert expected.answers_.route is None  # the density takes most of them together
+    row = pd.DataFrame({"g": [None], "x": [0.5]})
+    mean, error = expected.predict(row, return_error=True)
+    assert abs(mean[0] - model.predict(frame.assign(x=0.5)).mean()) < 5 * error[0] + 0.2
+
+
+def test_no_probability_where_no_value_can_be():
+    frame = pd.DataFrame({"i": np.arange(60) % 12, "x": np.arange(60) % 2})
+    model = DecisionTreeRegressor().fit(frame, np.where(frame.i >= 11, 1000.0, 0.0))
+    expected = ExpectedPredictor(model, ChowLiu()).fit(frame)
+    found = expected.predict(pd.DataFrame({"i": [None], "x": [None]}))
+    share = expected.density_.marginal("i").probabilities[-1]
+    assert found[0] == pytest.approx(1000 * share, rel=1e-6)
+
+
+def test_arrays_are_in_the_order_of_fit():
+    frame, y = table(kind="numeric")
+    model = LinearRegression().fit(frame[["c", "a", "b"]], y)
+    expected = ExpectedPredictor(model, ChowLiu()).fit(frame)
+    some = holes(frame, np.random.default_rng(0)).astype(float)
+    np.testing.assert_allclose(expected.predict(some.to_numpy()), expected.predict(some))
+    np.testing.assert_allclose(expected.predict(frame.to_numpy()), expected.predict(frame))
+
+
+def test_classes_that_are_not_of_the_largest_probability():
+    frame, y = table(kind="numeric")
+    three = np.digitize(y, np.quantile(y, [0.4, 0.7]))
+    model = FixedThresholdClassifier(LogisticRegression(), threshold=0.1).fit(frame, three > 1)
+    expected = ExpectedPredictor(model, ChowLiu()).fit(frame)
+    np.testing.assert_array_equal(expected.predict(frame), model.predict(frame))
+    some = holes(frame, np.random.default_rng(0)).astype(float)
+    with pytest.raises(TypeError, match="use predict_proba and your rule"):
+        expected.predict(some)
+    assert expected.predict_proba(some).shape == (len(some), 2)
+    pairs = SVC(decision_function_shape="ovo").fit(
+        frame, np.digitize(y, np.quantile(y, [0.2, 0.5, 0.7]))
+    )
+    with pytest.raises(TypeError, match="decision_function_shape='ovr'"):
+        ExpectedPredictor(pairs, ChowLiu()).fit(frame)
+    both = np.stack([three > 0, three > 1], axis=1)
+    with pytest.raises(TypeError, match="several targets"):
+        ExpectedPredictor(RandomForestClassifier(3).fit(frame, both))
+    several = MLPClassifier(max_iter=5000, random_state=0).fit(frame.iloc[:20], both[:20])
+    with pytest.raises(TypeError, match="several labels"):
+        ExpectedPredictor(several, ChowLiu()).fit(frame)
+    hard = VotingClassifier([("a", LogisticRegression())], voting="hard").fit(frame, three)
+    with pytest.raises(TypeError, match="voting='soft'"):
+        ExpectedPredictor(hard)
+
+
+def test_integers_that_may_be_missing_and_have_a_value_for_it():
+    rng = np.random.default_rng(0)
+    h = pd.array([None if r < 0.3 else int(r * 10) for r in rng.random(200)], dtype="Int64")
+    frame = pd.DataFrame({"h": h, "a": rng.integers(0, 3, 200) * 1.0})
+    model = HistGradientBoostingRegressor(max_iter=3).fit(frame, frame.h.fillna(20).to_numpy(float))
+    expected = ExpectedPredictor(model, ChowLiu(), missing_is_value=["h"]).fit(frame)
+    np.testing.assert_allclose(expected.predict(frame), model.predict(frame), rtol=1e-9)

@@ -53,10 +53,13 @@ def inside(one: Runs, codes: Ints) -> Bools:
 
 def meet(ours: Iterable[Runs], theirs: Iterable[Runs]) -> Bools:
     """Whether each two sets, none of them empty, have a value in common.  # (ours, theirs)."""
-    (start, low, high), (their_start, their_low, their_high) = listed(ours), listed(theirs)
-    touch = (low[:, None] < their_high) & (their_low < high[:, None])
-    some = np.logical_or.reduceat(touch, start[:-1], axis=0)
-    found: Bools = np.logical_or.reduceat(some, their_start[:-1], axis=1)
+    every, (their_start, their_low, their_high) = list(ours), listed(theirs)
+    found = np.empty((len(every), len(their_start) - 1), np.bool_)
+    for row, one in enumerate(every):
+        touch = np.zeros(len(their_low), np.bool_)
+        for low, high in zip(one[::2], one[1::2], strict=True):
+            touch |= (low < their_high) & (their_low < high)
+        found[row] = np.logical_or.reduceat(touch, their_start[:-1])
     return found
 
 

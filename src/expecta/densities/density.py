@@ -141,8 +141,8 @@ class Density:
         Every old edge stays. The probability of an old bin is what it was, exactly, and so
         is all that the old bins tell of other columns. Which of its new bins a number lies
         in is taken to be independent of all else, with the shares that the numbers of X
-        have; the new bins of an old one that hold no number have half a row's together, so
-        that none is impossible. Categories, Booleans and the integers of arrays stay.
+        have; a new bin that holds no number has half a row's times its part of the old one's
+        width, so that none is impossible. Categories, Booleans and the integers of arrays stay.
 
         Parameters
         ----------

@@ -79,8 +79,12 @@ class NumberColumn(Column):
             draw = self.lows[code] + span * rng.beta(middle * strength, (1 - middle) * strength)
             places = np.flatnonzero(known)[wide]
             out[places] = np.clip(draw, self.lows[code], self.highs[code])
-        grid = DAY if self.kind == "date" else 1 if self.kind == "integer" else 0
-        return np.rint(out / grid) * grid if grid else out
+        grid = {"date": DAY, "integer": 1}.get(self.kind, 0)
+        if grid or not self.step:
+            return np.rint(out / grid) * grid if grid else out
+        whole = np.rint(out / self.step) * self.step
+        ends = self.lows[codes], self.highs[codes]  # a bin may hold no multiple
+        return np.where((ends[0] <= whole) & (whole <= ends[1]), whole, out)
 
     def numeric(self) -> Floats:
         """Return the mean of each bin."""

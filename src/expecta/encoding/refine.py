@@ -28,7 +28,8 @@ from expecta.errors import DomainError
 
 __all__ = ["coarser", "refined"]
 
-HALF = 0.5  # what the empty new bins of an old bin weigh together, in rows
+HALF = 0.5  # what the empty new bins of an old bin weigh together at most, in rows
+NARROW = 1e-9  # part of the width of a bin that a new one counts as at least
 STEPS = 48  # halvings in search of the weight of a bin
 
 
@@ -47,9 +48,10 @@ def refined(
     distinct numbers are all kept apart (old bins that hold none count as one each). Without
     ``X`` only thresholds cut.
 
-    The share of a new bin is that of the weight of X's numbers in the old bin. Those that
-    hold none weigh as much as half a row of average weight, together. Where X has no
-    numbers in an old bin, its own are taken to be spread evenly between the least and the
+    The share of a new bin is that of the weight of X's numbers in the old bin. One that
+    holds none weighs as much as half a row of average weight, times its part of the old
+    bin's width. Where X has no numbers in an old bin, its own are taken to be spread evenly
+    between the least and the
     largest, as :meth:`Encoder.where` does. Old bins that are not cut stay as they are, and
     so does what is no column of numbers; the counts of the new bins sum to the old ones, and
     their means average to the old mean: they are moved inside the bins, where the shares
@@ -225,7 +227,7 @@ def _refine(
     lows = np.where(whole, old.lows[bin_of], new.lows)
     highs = np.where(whole, old.highs[bin_of], new.highs)
     means = np.where(whole, old.means[bin_of], new.means)
-    shares = _shares(new.counts, bin_of, HALF * row)
+    shares = _shares(new.counts, bin_of, HALF * row * _widths(old, edges, bin_of))
     steps = sample.values / (old.step or 1.0)
     column = replace(
         new,
@@ -260,11 +262,20 @@ def _spread(old: NumberColumn, edges: Floats, bin_of: Ints, new: Ints) -> tuple[
     return np.append(low[kept], high[kept]), np.tile(mass[kept] / 2, 2)
 
 
-def _shares(counts: Floats, bin_of: Ints, half: float) -> Floats:
-    """Return the share of its old bin that each new one has; the empty ones have ``half``."""
-    empty = counts == 0
-    number = np.bincount(bin_of, empty)[bin_of]
-    filled = np.where(empty, half / np.maximum(number, 1.0), counts)
+def _widths(old: NumberColumn, edges: Floats, bin_of: Ints) -> Floats:
+    """Return the part of its old bin's width that each new one has; none has nothing."""
+    line = _line(edges)
+    line[0] = min(float(old.lows[0]), edges[0])
+    line[-1] = max(float(old.highs[-1]), edges[-1])
+    half = line / 2  # so that no difference overflows
+    wide = np.diff(half)
+    whole = np.bincount(bin_of, wide)[bin_of]
+    return np.maximum(wide / np.where(whole > 0, whole, 1.0), NARROW)
+
+
+def _shares(counts: Floats, bin_of: Ints, empty: Floats) -> Floats:
+    """Return the share of its old bin that each new one has; what holds nothing is ``empty``."""
+    filled = np.where(counts == 0, empty, counts)
     shares: Floats = filled / np.bincount(bin_of, filled)[bin_of]
     return shares
 

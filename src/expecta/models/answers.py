@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import is_classifier
 
 from expecta.arrays import Bools, Floats, Ints
@@ -28,6 +29,7 @@ from expecta.models.rows import Template
 __all__ = ["Answer", "Answers", "classifies"]
 
 BINS = 256  # of a number that a linear model adds up
+ALIKE = 0.98  # complete rows whose class is that of the largest output
 CHECKED, SAME = 200, 1e-5  # complete rows on which a form is compared; libraries have 32 bits
 
 
@@ -36,7 +38,7 @@ def classifies(model: Any) -> bool:  # noqa: ANN401
     try:
         return bool(is_classifier(model))
     except (AttributeError, TypeError):  # it has no tags
-        return hasattr(model, "predict_proba") and hasattr(model, "classes_")
+        return hasattr(model, "classes_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,9 @@ class Answers:
         self.form: Form | None = None
         self.route: Additive | Boxes | None = None
         some = np.flatnonzero(template.known(table).all(axis=1))[:tried]
-        outputs = self._output(template.complete(table, some))
+        whole = template.complete(table, some)
+        outputs = self._output(whole)
+        self._check_classes(whole, outputs)
         try:
             self._read(table, X)
             self._check(table, some[:CHECKED], outputs[:CHECKED])
@@ -114,10 +118,47 @@ class Answers:
                 f"does; sampling is used instead"
             )
 
+    def _check_classes(self, rows: Any, outputs: Floats) -> None:  # noqa: ANN401
+        """Find out whether the model's class is that of the largest output."""
+        self._largest = True
+        if not classifies(self._model):
+            return
+        own, classes = np.asarray(self._model.predict(rows)), np.asarray(self._model.classes_)
+        if own.ndim > 1 and own.shape[1] > 1:
+            raise TypeError(
+                f"this {type(self._model).__name__} has several labels for a row; wrap one of "
+                f"them in an object with predict_proba"
+            )
+        if outputs.shape[1] not in (1, len(classes)):
+            raise TypeError(
+                f"this {type(self._model).__name__} has {outputs.shape[1]} margins for "
+                f"{len(classes)} classes; use decision_function_shape='ovr'"
+            )
+        self._largest = bool(np.mean(own.ravel() == _largest(outputs, classes)) >= ALIKE)
+
+    def labels(self, table: Table, scores: Floats, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return classes: the model's own for complete rows, else those of the largest score."""
+        whole = self._template.known(table).all(axis=1)
+        if not self._largest and not whole.all():
+            raise TypeError(
+                f"the class that this {type(self._model).__name__} predicts is not that of the "
+                f"largest probability; use predict_proba and your rule"
+            )
+        found = _largest(scores, classes)
+        if whole.any():
+            rows = self._template.complete(table, np.flatnonzero(whole))
+            found[whole] = np.asarray(self._model.predict(rows)).ravel()
+        return found
+
     @property
     def margins_only(self) -> bool:
         """Whether a classifier has no probabilities."""
         return classifies(self._model) and not hasattr(self._model, "predict_proba")
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether outputs are probabilities of classes."""
+        return classifies(self._model) and not self.margins_only
 
     @property
     def holed(self) -> list[str]:
@@ -198,7 +239,8 @@ class Answers:
             control = self._control(table, left, holes) if found is None else None
             sampled = self._sampler(table, left, holes, rtol, most, rng, control)
             if found is None:
-                mean[left], error[left] = sampled.mean, sampled.error
+                total = sampled.mean.sum(axis=1, keepdims=True) if self.has_shares else 1.0
+                mean[left], error[left] = sampled.mean / total, sampled.error
             variance[left] = sampled.variance
         return Answer(mean, error, variance)
 
@@ -218,16 +260,13 @@ class Answers:
         if form.link == "exp":
             found = route.pair.expected(codes, "exp").value.reshape(shape)
             return found * np.exp(offset), 0.0
-        if form.link not in ("logistic", "one-vs-rest"):
+        if form.link != "logistic":  # the mean of a ratio is not the ratio of means
             return None
         both = route.pair.expected(codes, "logistic", tol=self.tol, offset=offset)
         value, error = both.value.reshape(shape), both.error.reshape(shape)
-        if form.link == "logistic":
-            if form.classes is None:
-                return value, error
-            return np.hstack([1 - value, value]), np.hstack([error, error])
-        total = value.sum(axis=1, keepdims=True)
-        return value / total, (error + error.sum(axis=1, keepdims=True)) / total
+        if form.classes is None:
+            return value, error
+        return np.hstack([1 - value, value]), np.hstack([error, error])
 
     def _control(self, table: Table, rows: Ints, codes: Ints) -> Control | None:
         """Return what is known of draws: the mean of the margin, where outputs tell margins."""
@@ -300,3 +339,11 @@ def _about(moments: Floats, point: Floats) -> Floats:
         for j in range(k + 1):
             out[..., k] += comb(k, j) * moments[..., j] * (-point) ** (k - j)
     return out
+
+
+def _largest(scores: Floats, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the class of the largest score; a single score is that of the second class."""
+    if scores.shape[1] == 1:
+        scores = np.hstack([-scores, scores])
+    found: npt.NDArray[Any] = classes[np.argmax(scores, axis=1)]
+    return found

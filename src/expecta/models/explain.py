@@ -68,7 +68,7 @@ def _response(form: Form, route: Additive | Boxes, small: bool, tol: float) -> s
         return f"E[{link}(margin)]: exact, the trees are few."
     if isinstance(route, Additive) and link == "exp":
         return "E[exp(margin)]: exact."
-    if isinstance(route, Additive) and link != "softmax":
+    if isinstance(route, Additive) and link == "logistic":
         return f"Probabilities, E[{link}(margin)]: spectral, within tol = {tol:g}."
     return (
         f"E[{link}(margin)]: sampled, with a standard error; decision_function has the exact mean "

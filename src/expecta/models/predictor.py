@@ -161,6 +161,7 @@ class ExpectedPredictor(Asking, BaseEstimator):  # type: ignore[misc]
             self.classes_ = np.asarray(self.model.classes_)
         names = getattr(self.model, "feature_names_in_", None)
         self.template_ = Template.of(X, table, names, holed)
+        self.template_.keep_rare(table, self.density_)
         self.answers_ = Answers(
             self.model, self.density_, table, X, self.template_, self.tol, TRIED
         )
@@ -204,7 +205,7 @@ class ExpectedPredictor(Asking, BaseEstimator):  # type: ignore[misc]
             if return_std:
                 raise ValueError("a class has no standard deviation; use predict_proba")
             found = self._answer(X, spread=False)
-            best = self._labels(found.mean)
+            best = self.answers.labels(read_table(X), found.mean, self.classes_)
             return (best, found.error) if return_error else best
         found = self._answer(X, spread=return_std)
         out = [found.mean]
@@ -341,13 +342,6 @@ class ExpectedPredictor(Asking, BaseEstimator):  # type: ignore[misc]
             )
         return found
 
-    def _labels(self, scores: Floats) -> npt.NDArray[Any]:
-        places = (
-            np.argmax(scores, axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
-        )
-        labels: npt.NDArray[Any] = self.classes_[places]
-        return labels
-
 
 def _refuse(model: Any) -> None:  # noqa: ANN401
     """Refuse what cannot be answered for, at once."""
@@ -356,6 +350,10 @@ def _refuse(model: Any) -> None:  # noqa: ANN401
         raise TypeError(f"model is a fitted model, not the class {model.__name__}; call its fit")
     if not callable(getattr(model, "predict", None)):
         raise TypeError(f"a {name} has no predict; pass a fitted regressor or classifier")
+    if name == "Booster" and type(model).__module__.startswith("xgboost"):
+        raise TypeError("an XGBoost Booster takes no tables; load_model it in an XGBRegressor")
+    if classifies(model) and isinstance(getattr(model, "classes_", None), list):
+        raise TypeError(f"this {name} has several targets; wrap one of them in an object")
     if isinstance(model, BaseEstimator):
         if not (is_classifier(model) or is_regressor(model)):
             raise TypeError(
@@ -366,3 +364,9 @@ def _refuse(model: Any) -> None:  # noqa: ANN401
             check_is_fitted(model)
         except NotFittedError:
             raise DomainError(f"this {name} is not fitted; call its fit before") from None
+    scores = any(hasattr(model, one) for one in ("predict_proba", "decision_function"))
+    if classifies(model) and not scores:
+        raise TypeError(
+            f"this {name} has classes and no probabilities or margins of them; pass one that has "
+            f"predict_proba, such as a VotingClassifier with voting='soft'"
+        )

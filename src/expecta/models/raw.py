@@ -86,7 +86,7 @@ def put(data: Any, place: int, values: Any) -> Any:  # noqa: ANN401
 
 def marked(values: Any, mark: Any) -> Any:  # noqa: ANN401
     """Return values with another mark than None for what is missing, unless that is None."""
-    if mark is None or getattr(values, "dtype", None) not in (None, object):
+    if mark is None or str(getattr(values, "dtype", "object")) != "object":
         return values
     return np.array([mark if one is None else one for one in values], object)
 

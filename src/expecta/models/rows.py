@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from expecta.arrays import Bools, Ints
+from expecta.arrays import Bools, Floats, Ints
 from expecta.densities.density import Density
 from expecta.encoding.cells import Cells
 from expecta.encoding.columns import Column
@@ -29,6 +29,8 @@ class Template:
     def __init__(self, rows: Any, columns: tuple[str, ...], holed: frozenset[str]) -> None:  # noqa: ANN401
         self.rows, self.columns = rows, columns
         self.holed = holed  # columns in which a hole is a value
+        self._order = columns  # of the table that was learned from
+        self._rare: dict[int, tuple[Array, Floats]] = {}  # categories that a density takes together
         self.marks: dict[int, Any] = {}  # what the user has for these holes, by place
 
     @classmethod
@@ -45,6 +47,7 @@ class Template:
         """
         columns = table.names if names is None or not table.named else tuple(names)
         found = cls(X, columns, frozenset(holed))
+        found._order = table.names
         whole = np.flatnonzero(found.known(table).all(axis=1))[:KEPT]
         if not len(whole):
             raise DomainError("no row is complete; one is needed at least, to try the model on")
@@ -62,15 +65,28 @@ class Template:
                 found.marks[place] = np.asarray(one, object)[0]
         return found
 
+    def keep_rare(self, table: Table, density: Density) -> None:
+        """Note the categories that a density takes together, and how often rows have them."""
+        for place, at in enumerate(self.places(table)):
+            column = density.encoder_.column(self.columns[place]).plain
+            if column.other:
+                cells = table.column(at)
+                codes, levels = cells.as_levels()
+                rare = np.flatnonzero(column.encode(cells) == len(column.values))
+                kinds, counts = np.unique(codes[rare], return_counts=True)
+                names = np.empty(len(levels), object)
+                names[:] = levels
+                self._rare[place] = names[kinds], counts / counts.sum()
+
     def places(self, table: Table) -> list[int]:
         """Find the columns of a table: by name, or those of an array by place."""
         if not table.named:
-            if len(table.names) != len(self.columns):
+            if len(table.names) != len(self._order):
                 raise DomainError(
-                    f"there are {len(table.names)} columns, and the model takes "
-                    f"{len(self.columns)}: {', '.join(self.columns[:5])} ..."
+                    f"there are {len(table.names)} columns, and the density learned from "
+                    f"{len(self._order)}: {', '.join(self._order[:5])} ..."
                 )
-            return list(range(len(self.columns)))
+            return [self._order.index(name) for name in self.columns]
         absent = [name for name in self.columns if name not in table.names]
         if absent:
             raise DomainError(
@@ -122,6 +138,10 @@ class Template:
             variable = density.encoder_.variable(self.columns[place])
             cells, column = table.column(at), density.encoder_.columns_[variable]
             values = _drawn(column, codes[:, variable], rng)
+            if place in self._rare:
+                rare, share = self._rare[place]
+                some = codes[:, variable] == len(column.values)
+                values[some] = rng.choice(rare, np.count_nonzero(some), p=share)
             known = cells.known[rows]
             if known.any():
                 own = _values(cells)

@@ -16,7 +16,7 @@ from expecta.evidence import Evidence
 from expecta.explore.subjects.about import About, Answer, Sampling
 from expecta.explore.subjects.kinds import CELLS, class_place
 from expecta.explore.subjects.law import NEAR, Atoms, Law
-from expecta.explore.subjects.paired import Linked, Shares, one_output
+from expecta.explore.subjects.paired import Linked, one_output
 from expecta.explore.subjects.softened import Softened
 from expecta.explore.subjects.subject import Subject
 from expecta.models.answers import Answers
@@ -187,8 +187,6 @@ def _answered(about: About, answers: Answers, output: int) -> Subject:
     if form.link == "logistic":
         first = form.classes is not None and output == 0
         return Linked(about, one_output(pair, 0, -1.0 if first else 1.0), "logistic", answers.tol)
-    if form.link == "one-vs-rest":
-        return Shares(about, pair, answers.tol)
     return Drawn(about, answers, output)
 
 
