@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.svm import LinearSVC
@@ -393,10 +394,58 @@ def test_dependence(circuits, name, query):
             assert found.mean[value] == pytest.approx(mean, abs=1e-8)
             std = np.sqrt(here @ (world.f - mean) ** 2 / here.sum())
             assert found.std[value] == pytest.approx(std, abs=1e-6)
-            if query is None or column == "size":
-                wanted = world.partial(variable, value, query)
-                assert found.partial[value] == pytest.approx(wanted, abs=1e-8)
+            wanted = world.partial(variable, value, query)
+            assert found.partial[value] == pytest.approx(wanted, abs=1e-8)
     assert model.dependence("kind").at is None
+
+
+ITSELF = [
+    "size > 1.3",
+    "kind == 'x' and age > 30",
+    "size < 1 or age > 45",
+    "kind != 'y' or size > 2",
+]
+
+
+@pytest.mark.parametrize("query", ITSELF)
+@pytest.mark.parametrize("name", ["regressor", "latent", "first of two"])
+def test_dependence_where_the_population_is_said_by_the_column(circuits, name, query):
+    model, of = circuits[name]
+    world = worlds.world_of(model, of)
+    for column, variable in (("size", 1), ("kind", 0), ("age", 2)):
+        labels = world.subject.encoder.columns_[variable].labels
+        w = world.weight(query)
+        found = model.dependence(column, given=query, of=of)
+        for place, label in enumerate(found.labels):
+            value = labels.index(label)
+            wanted = world.partial(variable, value, query)
+            assert found.partial[place] == pytest.approx(wanted, abs=1e-8)
+            here = w @ (world.cells[:, variable] == value)
+            assert found.share[place] == pytest.approx(here / w.sum())
+
+
+def test_partial_dependence_on_a_value_that_the_population_does_not_have(circuits):
+    model = circuits["latent"][0]
+    world = worlds.world_of(model)
+    found = model.dependence("kind", given="kind == 'x' and size < 2", grid=["x", "z"])
+    assert found.share.tolist() == pytest.approx([1.0, 0.0])
+    assert np.isnan(found.mean[1])
+    for place, value in enumerate((0, 2)):
+        wanted = world.partial(0, value, "kind == 'x' and size < 2")
+        assert found.partial[place] == pytest.approx(wanted, abs=1e-8)
+
+
+def test_partial_dependence_of_three_classes():
+    model = worlds.classifier([3.0, 5.0])
+    query = "kind == 'x' or size > 2"
+    parts = model.dependence("kind", given=query, of="middle").partial
+    subject = model._subject("middle")
+    for value in range(3):
+        each = []
+        for one in range(3):
+            world = worlds.World(subject, lambda cells, k=one: expit(model.circuit_(cells))[:, k])
+            each.append(world.partial(0, value, query))
+        assert parts[value] == pytest.approx(each[subject.of_class] / np.sum(each), abs=1e-6)
 
 
 def test_dependence_on_merged_cells(circuits):
@@ -424,6 +473,10 @@ def test_dependence_of_others(others):
         inside = world.p * (world.cells[:, 1] == value)
         assert found.mean[0] == pytest.approx(inside @ world.f / inside.sum(), abs=1e-6)
         assert found.at[0] == pytest.approx(cell)
+        query = "x1 > 0.4 or x0 < 0"
+        found = model.dependence("x1", given=query)
+        wanted = [world.partial(1, one, query) for one in range(len(found.labels))]
+        assert found.partial.tolist() == pytest.approx(wanted, abs=1e-6)
 
 
 def test_the_sentence_on_dependence():

@@ -15,7 +15,7 @@ from expecta.evidence import Evidence
 from expecta.explore.questions.groups import Population
 from expecta.explore.questions.showing import Shown, number
 from expecta.explore.questions.split import cut
-from expecta.explore.subjects.subject import Subject
+from expecta.explore.subjects.subject import Answer, Subject
 
 if TYPE_CHECKING:
     from expecta.explore.displays import DependenceDisplay
@@ -119,9 +119,7 @@ def dependence(subject: Subject, column: str, given: Any, grid: Any) -> Dependen
     weight = _weight(subject, evidence, population)
     mean, error = subject.averages(evidence, weight)
     std = np.sqrt(subject.spreads(evidence, weight)[0])
-    alone = subject.apart(column)
-    apart = _weighed(population.evidence, variable, values, cells)
-    partial, loose = alone.averages(apart, _weight(alone, apart, population))
+    partial, loose = _partial(subject, str(column), population, _weighed(values, cells))
     number_column = isinstance(subject.encoder.columns_[variable], NumberColumn)
     own = subject.encoder.columns_[variable].means
     return Dependence(
@@ -160,17 +158,48 @@ def _values(
     return [np.array([code]) for code in codes], [column.labels[code] for code in codes]
 
 
-def _weighed(evidence: Evidence, variable: int, values: list[Ints], cells: Floats) -> Evidence:
-    """Give the cells of each group the weight that they have in the population.
-
-    Where the column is independent and uniform, they have no other.
-    """
+def _weighed(values: list[Ints], cells: Floats) -> Floats:
+    """Return the weight of each cell in each group: that in the population, if it has any."""
     weights = np.zeros((len(values), len(cells)))
     for group, one in enumerate(values):
-        weights[group, one] = cells[one] / (cells[one].max() or 1.0)
-    parts = len(evidence)
-    rows = np.tile(np.arange(parts), len(values))
-    return evidence[rows].likelihood(variable, np.repeat(weights, parts, axis=0))
+        most = cells[one].max(initial=0.0)
+        weights[group, one] = cells[one] / most if most > 0 else 1.0
+    return weights
+
+
+def _partial(subject: Subject, column: str, population: Population, weights: Floats) -> Answer:
+    """Compute the partial dependence where the column has the weights of each group.
+
+    What the population says of the column itself is about others that go with it: each such
+    fact has a density in which the column is independent of the others given the fact.
+    """
+    variable, evidence = subject.encoder.variable(column), population.evidence
+    states, codes = evidence.states[variable], evidence.codes[variable]
+    groups, parts = len(weights), len(evidence)
+    found: dict[int, tuple[Floats, Floats]] = {}
+    for state in np.unique(codes).tolist():
+        said = states[state]
+        alone = subject.apart(column, None if np.all(said == said[0]) else said)
+        rows = np.flatnonzero(codes == state)
+        asked = _set(evidence[np.tile(rows, groups)], variable, np.repeat(weights, len(rows), 0))
+        value, error = alone.terms(asked)
+        found[state] = value.reshape(groups, len(rows), -1), error.reshape(groups, len(rows), -1)
+    k = next(iter(found.values()))[0].shape[-1]
+    terms, errors = np.zeros((2, groups, parts, k))
+    for state, (value, error) in found.items():
+        terms[:, codes == state], errors[:, codes == state] = value, error
+    possible = np.any(weights > 0, axis=1, keepdims=True)
+    shares = population.weight * possible
+    return subject.mixed(terms.reshape(-1, k), errors.reshape(-1, k), shares)
+
+
+def _set(evidence: Evidence, variable: int, weights: Floats) -> Evidence:
+    """Replace what evidence says of a variable."""
+    states, codes = list(evidence.states), list(evidence.codes)
+    states[variable] = np.ones((1, weights.shape[1]))
+    codes[variable] = np.zeros(len(evidence), np.int32)
+    freed = Evidence(tuple(states), tuple(codes), len(evidence))
+    return freed.likelihood(variable, weights)
 
 
 def _weight(subject: Subject, evidence: Evidence, population: Population) -> Floats:
