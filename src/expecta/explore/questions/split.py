@@ -44,14 +44,8 @@ class Cut:
 
     def place(self, seen: Seen) -> Ints:
         """Return the group of each training row, -1 where it is unknown."""
-        values = seen.columns[self.variable]
-        plain = self.column.plain
-        holes = -1 if plain is self.column else self.group[plain.cardinality]
-        if not isinstance(plain, NumberColumn):
-            return np.where(values < 0, holes, self.group[values])
-        cell = np.searchsorted(plain.edges, values, side="right")
-        known = self.group[np.minimum(cell, plain.cardinality - 1)]
-        return np.where(np.isnan(values), holes, known)
+        codes = seen.codes(self.column, self.variable)
+        return np.where(codes < 0, -1, self.group[codes])
 
 
 def cut(subject: Subject, name: str, shares: Floats, bins: int) -> Cut:

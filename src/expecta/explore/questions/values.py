@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 import numpy as np
 
@@ -79,11 +80,14 @@ def _text(column: Column, values: Ints) -> str:
 
 
 def _short(column: Column, ends: tuple[float, float], bins: tuple[int, int]) -> tuple[float, float]:
-    """Round the ends of a part to as few digits, from six on, as tell it from its neighbours."""
+    """Round the ends of a part outwards, to digits that still tell it from its neighbours."""
     before = column.highs[bins[0] - 1] if bins[0] > 0 else -np.inf
     after = column.lows[bins[1] + 1] if bins[1] + 1 < len(column.lows) else np.inf
     for digits in range(DIGITS, 17):
-        low, high = (float(f"{end:.{digits}g}") for end in ends)
-        if before < low <= high < after:
+        low, high = (
+            float(Context(prec=digits, rounding=way).create_decimal(repr(end)))
+            for end, way in zip(ends, (ROUND_FLOOR, ROUND_CEILING), strict=True)
+        )
+        if before < low and high < after:
             return low, high
     return ends
