@@ -705,6 +705,11 @@ def test_holes_that_are_values_are_a_group(query):
     for text in (f"i == {wide}", f"i != {wide}", f"i in ({wide}, 'missing')"):
         with pytest.raises(QueryError, match="asked by whole bins"):
             model.ask(text)
+    for facts in ({"i": (0, 3)}, {"i": "missing"}, {"i": 99}, {"i": (2, 5), "b": "u"}):
+        asked = model.ask(facts)
+        assert model.ask(asked.query).share == pytest.approx(asked.share)
+    for group in model.disparities("b", size=1).group:
+        assert group == "everyone" or model.ask(group).rows > 0
     assert model.ask("i == 99").share == 0
     assert "no training row has i = 99" in model.ask("i in (99, 'missing')").remarks
     assert model.ask("i != 99").rows == 300

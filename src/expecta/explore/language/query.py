@@ -220,7 +220,8 @@ def _text(facts: Joined, encoder: Encoder) -> str:
     said = [fact for fact in facts_of(facts) if not fact.subset.full]
     for fact in said:
         text = fact.subset.text(quoted(fact.column), encoder.column(fact.column))
-        found.append(f"({text})" if " or " in text and len(said) > 1 else text)
+        bare = " or " in text and not text.startswith("(")
+        found.append(f"({text})" if bare and len(said) > 1 else text)
     return " and ".join(found) or EVERYTHING
 
 

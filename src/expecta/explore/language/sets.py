@@ -193,12 +193,28 @@ class Chosen:
 
     def text(self, name: str, column: Column) -> str:
         """Write it as a condition on a column."""
+        if column.plain is not column and len(column.lows):
+            return self._numbers(name, column)
         known = [column.labels[i] for i in sorted(self.members)]
         if column.kind in ("boolean", "code"):
             known = [word.lower() for word in known]
         else:
             known = [_quoted(word) for word in known]
         return f"{name} == {known[0]}" if len(known) == 1 else f"{name} in ({', '.join(known)})"
+
+    def _numbers(self, name: str, column: Column) -> str:
+        """Write bins by what they held, where a hole is a value; several in parentheses."""
+        found: list[str] = []
+        bins = [i for i in sorted(self.members) if i < len(column.lows)]
+        starts = [i for i in bins if i - 1 not in self.members]
+        ends = [i for i in bins if i + 1 not in self.members or i + 1 == len(column.lows)]
+        for first, last in zip(starts, ends, strict=True):
+            piece = (float(column.lows[first]), 0), (float(column.highs[last]), 1)
+            found.append(_interval(name, *piece, column))
+        found += [f"{name} == {one}" for one in self.lacking]
+        if len(column.lows) in self.members:
+            found.append(f"{name} == {_quoted(column.labels[-1])}")
+        return f"({' or '.join(found)})" if len(found) > 1 else (found or ["nothing"])[0]
 
 
 Subset: TypeAlias = Intervals | Chosen
