@@ -493,5 +493,7 @@ def test_holes_that_are_values_are_counted(tmp_path):
     assert "missing" in read(model, tmp_path).text
     column = model.encoder_.column("dose")
     found = shares_of(column, np.full(column.cardinality, 0.25), model.seen_, 0)
-    wanted = [np.mean((dose >= a) & (dose <= b)) for a, b in zip(column.lows, column.highs)]
+    wanted = [
+        np.mean((dose >= a) & (dose <= b)) for a, b in zip(column.lows, column.highs, strict=True)
+    ]
     assert found.rows == pytest.approx([*wanted, np.mean(np.isnan(dose))])

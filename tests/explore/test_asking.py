@@ -29,7 +29,7 @@ MIXED = [
     "kind == 'x' or age > 45",
     "not (kind == 'y' and size < 2)",
 ]
-NUMERIC = [None, {"x0": (-0.5, 0.7)}, "x0 > 0 or x2 < -0.3", {"x1": 0.2, "x2": (None, 1.0)}]
+NUMERIC = [None, {"x0": (-0.5, 0.7)}, "x0 > 0 or x2 < -0.3", {"x1": 0.5, "x2": (None, 1.0)}]
 
 
 @pytest.fixture(scope="module")
