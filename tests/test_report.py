@@ -481,3 +481,19 @@ def test_a_browser_shows_it_whole(regressor, tmp_path, width, dark):
     assert found["before"] == found["back"] != found["after"]
     assert found["pressed"] == str(dark).lower()
     assert found["focused"]
+
+
+def test_holes_that_are_values_are_counted(tmp_path):
+    rng = np.random.default_rng(0)
+    dose = np.where(rng.random(200) < 0.3, np.nan, rng.integers(0, 8, 200))
+    ward = np.array(["east", "west"])[rng.integers(0, 2, 200)]
+    encoder = Encoder(max_bins=3, missing_is_value=["dose"])
+    model = CircuitRegressor(density=ChowLiu(), encoder=encoder, max_bins=3, random_state=0)
+    model.fit({"dose": dose, "ward": ward}, np.nan_to_num(dose, nan=9.0) + (ward == "east"))
+    assert "missing" in read(model, tmp_path).text
+    column = model.encoder_.column("dose")
+    found = shares_of(column, np.full(column.cardinality, 0.25), model.seen_, 0)
+    wanted = [
+        np.mean((dose >= a) & (dose <= b)) for a, b in zip(column.lows, column.highs, strict=True)
+    ]
+    assert found.rows == pytest.approx([*wanted, np.mean(np.isnan(dose))])

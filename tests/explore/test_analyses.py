@@ -494,6 +494,9 @@ def test_numbers_are_taken_in_four_parts():
     assert found.parity[0].share[1:].sum(axis=1).tolist() == pytest.approx([0.25] * 4, abs=0.03)
     texts = [Query.of(group, model.encoder_).matches(wide) for group in sorted(groups)]
     assert np.sum(texts, axis=0).tolist() == [1] * 400
+    assert all(
+        len(word.strip("-").replace(".", "")) <= 8 for text in groups for word in text.split()
+    )
     worst = model._subject().mean(
         Query.of(f"{found.group[0]} and s == 'u'", model.encoder_).parts(model.encoder_)
     )[0]

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.svm import LinearSVC
 
 import worlds
-from expecta import ChowLiu, CircuitRegressor, DomainError, Evidence
+from expecta import ChowLiu, CircuitRegressor, DomainError, Encoder, Evidence, QueryError
 from expecta.explore.language.query import Query
 
 MIXED = [
@@ -28,7 +29,7 @@ MIXED = [
     "kind == 'x' or age > 45",
     "not (kind == 'y' and size < 2)",
 ]
-NUMERIC = [None, {"x0": (-0.5, 0.7)}, "x0 > 0 or x2 < -0.3", {"x1": 0.2, "x2": (None, 1.0)}]
+NUMERIC = [None, {"x0": (-0.5, 0.7)}, "x0 > 0 or x2 < -0.3", {"x1": 0.5, "x2": (None, 1.0)}]
 
 
 @pytest.fixture(scope="module")
@@ -393,10 +394,58 @@ def test_dependence(circuits, name, query):
             assert found.mean[value] == pytest.approx(mean, abs=1e-8)
             std = np.sqrt(here @ (world.f - mean) ** 2 / here.sum())
             assert found.std[value] == pytest.approx(std, abs=1e-6)
-            if query is None or column == "size":
-                wanted = world.partial(variable, value, query)
-                assert found.partial[value] == pytest.approx(wanted, abs=1e-8)
+            wanted = world.partial(variable, value, query)
+            assert found.partial[value] == pytest.approx(wanted, abs=1e-8)
     assert model.dependence("kind").at is None
+
+
+ITSELF = [
+    "size > 1.3",
+    "kind == 'x' and age > 30",
+    "size < 1 or age > 45",
+    "kind != 'y' or size > 2",
+]
+
+
+@pytest.mark.parametrize("query", ITSELF)
+@pytest.mark.parametrize("name", ["regressor", "latent", "first of two"])
+def test_dependence_where_the_population_is_said_by_the_column(circuits, name, query):
+    model, of = circuits[name]
+    world = worlds.world_of(model, of)
+    for column, variable in (("size", 1), ("kind", 0), ("age", 2)):
+        labels = world.subject.encoder.columns_[variable].labels
+        w = world.weight(query)
+        found = model.dependence(column, given=query, of=of)
+        for place, label in enumerate(found.labels):
+            value = labels.index(label)
+            wanted = world.partial(variable, value, query)
+            assert found.partial[place] == pytest.approx(wanted, abs=1e-8)
+            here = w @ (world.cells[:, variable] == value)
+            assert found.share[place] == pytest.approx(here / w.sum())
+
+
+def test_partial_dependence_on_a_value_that_the_population_does_not_have(circuits):
+    model = circuits["latent"][0]
+    world = worlds.world_of(model)
+    found = model.dependence("kind", given="kind == 'x' and size < 2", grid=["x", "z"])
+    assert found.share.tolist() == pytest.approx([1.0, 0.0])
+    assert np.isnan(found.mean[1])
+    for place, value in enumerate((0, 2)):
+        wanted = world.partial(0, value, "kind == 'x' and size < 2")
+        assert found.partial[place] == pytest.approx(wanted, abs=1e-8)
+
+
+def test_partial_dependence_of_three_classes():
+    model = worlds.classifier([3.0, 5.0])
+    query = "kind == 'x' or size > 2"
+    parts = model.dependence("kind", given=query, of="middle").partial
+    subject = model._subject("middle")
+    for value in range(3):
+        each = []
+        for one in range(3):
+            world = worlds.World(subject, lambda cells, k=one: expit(model.circuit_(cells))[:, k])
+            each.append(world.partial(0, value, query))
+        assert parts[value] == pytest.approx(each[subject.of_class] / np.sum(each), abs=1e-6)
 
 
 def test_dependence_on_merged_cells(circuits):
@@ -424,6 +473,10 @@ def test_dependence_of_others(others):
         inside = world.p * (world.cells[:, 1] == value)
         assert found.mean[0] == pytest.approx(inside @ world.f / inside.sum(), abs=1e-6)
         assert found.at[0] == pytest.approx(cell)
+        query = "x1 > 0.4 or x0 < 0"
+        found = model.dependence("x1", given=query)
+        wanted = [world.partial(1, one, query) for one in range(len(found.labels))]
+        assert found.partial.tolist() == pytest.approx(wanted, abs=1e-6)
 
 
 def test_the_sentence_on_dependence():
@@ -551,3 +604,129 @@ def test_encoders_with_codes():
     assert model.encoder_.source_ == "codes"
     assert model.ask({"x0": 1}).rows == np.count_nonzero(X[:, 0] == 1)
     assert model.split("x0", "x1").rows.sum() == 200
+
+
+# -- numbers that nobody has, heavy bins, and holes that are values ------------------------
+
+
+def gaps():
+    """A model of whole numbers with gaps between them, two of them heavy, each in its bin."""
+    rng = np.random.default_rng(0)
+    k = rng.choice([0, 1, 2, 3, 5, 7, 8, 9, 12], 300, p=[0.3, 0.36, 0.1, 0.1, *[0.028] * 5])
+    table = {"k": k, "flag": rng.random(300) < 0.3 + 0.05 * k, "same": np.full(300, 7)}
+    model = CircuitRegressor(density=ChowLiu(), calibration_rows=0, random_state=0)
+    return model.fit(table, 1.0 * k + 3 * table["flag"]), table
+
+
+@pytest.fixture(scope="module")
+def gapped():
+    return gaps()
+
+
+@pytest.mark.parametrize("number", [4, 5, 500, 2.5])
+def test_groups_of_a_number_that_nobody_has(gapped, number):
+    model, table = gapped
+    world = worlds.world_of(model)
+    column = world.subject.encoder.column("k")
+    here = (column.means == number)[world.cells[:, 0]]
+    one, others = model.ask(f"k == {number}"), model.ask(f"k != {number}")
+    assert one.share == pytest.approx(world.p @ here)
+    assert others.share == pytest.approx(world.p @ ~here)
+    assert others.mean == pytest.approx(world.p[~here] @ world.f[~here] / others.share, abs=1e-8)
+    assert one.rows == np.sum(table["k"] == number)
+    absent = f"no training row has k = {number}"
+    assert (absent in one.remarks) == (absent in others.remarks) == (not np.any(here))
+    assert model.ask("same != 8").share == pytest.approx(1.0)
+    assert model.ask("same == 8").share == 0
+
+
+def test_dependence_on_a_number_that_nobody_has(gapped):
+    model, _ = gapped
+    found = model.dependence("k", grid=[1, 4, 5])
+    world = worlds.world_of(model)
+    assert found.labels == ("1", "4", "5")
+    assert found.at.tolist() == pytest.approx([1, 4, 5])
+    assert found.share[1] == 0
+    assert np.isnan(found.mean[1])
+    assert np.isnan(found.partial[1])
+    for place, value in ((0, 1), (2, 4)):
+        assert found.partial[place] == pytest.approx(world.partial(0, value), abs=1e-8)
+    assert "no training row has k = 4" in found.remarks
+
+
+@pytest.mark.parametrize("bins", range(1, 10))
+@pytest.mark.parametrize("query", ["k >= 1", "k <= 1", "k != 2 and k != 3", "k != 1 and k < 9"])
+def test_groups_beside_bins_that_a_condition_empties(gapped, query, bins):
+    model, table = gapped
+    world = worlds.world_of(model)
+    means = world.subject.encoder.column("k").means[world.cells[:, 0]]
+    found = model.split("k", given=query, bins=bins)
+    w = world.weight(query)
+    rows = Query.of(query, world.subject.encoder).matches(table)
+    assert found.share.sum() == pytest.approx(1)
+    assert found.rows.sum() == rows.sum()
+    for place, label in enumerate(found.labels[0]):
+        low, high = float(label.split(" to ")[0]), float(label.split(" to ")[-1])
+        here = w * ((means >= low) & (means <= high))
+        assert found.share[place] == pytest.approx(here.sum() / w.sum())
+        assert found.mean[place] == pytest.approx(here @ world.f / here.sum(), abs=1e-8)
+        assert found.rows[place] == np.sum(rows & (table["k"] >= low) & (table["k"] <= high))
+    assert model.dependence("k", given=query, grid=bins).labels == found.labels[0]
+
+
+@pytest.mark.parametrize("query", [None, "i == 'missing'", "i != 'missing'", "b == 'u' or i >= 4"])
+def test_holes_that_are_values_are_a_group(query):
+    rng = np.random.default_rng(0)
+    b = rng.choice(["u", "v"], 300)
+    i = np.where(rng.random(300) < np.where(b == "u", 0.4, 0.1), np.nan, rng.integers(0, 8, 300))
+    encoder = Encoder(max_bins=4, missing_is_value=["i"])
+    model = CircuitRegressor(
+        density=ChowLiu(), encoder=encoder, max_bins=4, calibration_rows=0, random_state=0
+    ).fit({"i": i, "b": b}, np.nan_to_num(i, nan=9.0) + (b == "u"))
+    world = worlds.world_of(model)
+    column = world.subject.encoder.column("i")
+    lows, highs = (np.append(ends, np.nan) for ends in (column.lows, column.highs))
+    rows = Query.of(query, world.subject.encoder).matches({"i": i, "b": b})
+    w = world.weight(query)
+    for bins in (2, 10):
+        found = model.split("i", given=query, bins=bins)
+        assert found.share.sum() == pytest.approx(1)
+        for place, label in enumerate(found.labels[0]):
+            inside, values = np.isnan(i), np.isnan(lows)
+            if label != "missing":
+                low, high = float(label.split(" to ")[0]), float(label.split(" to ")[-1])
+                inside = (i >= low) & (i <= high)
+                values = (lows >= low) & (highs <= high)
+            here = w * values[world.cells[:, 0]]
+            assert found.rows[place] == np.sum(rows & inside)
+            assert found.share[place] == pytest.approx(here.sum() / w.sum())
+            assert found.mean[place] == pytest.approx(here @ world.f / here.sum(), abs=1e-8)
+    wide = float(column.lows[np.argmax(column.highs > column.lows)])
+    for text in (f"i == {wide}", f"i != {wide}", f"i in ({wide}, 'missing')"):
+        with pytest.raises(QueryError, match="asked by whole bins"):
+            model.ask(text)
+    for facts in ({"i": (0, 3)}, {"i": "missing"}, {"i": 99}, {"i": (2, 5), "b": "u"}):
+        asked = model.ask(facts)
+        assert model.ask(asked.query).share == pytest.approx(asked.share)
+    for group in model.disparities("b", size=1).group:
+        assert group == "everyone" or model.ask(group).rows > 0
+    assert model.ask("i == 99").share == 0
+    assert "no training row has i = 99" in model.ask("i in (99, 'missing')").remarks
+    assert model.ask("i != 99").rows == 300
+
+
+@pytest.mark.parametrize("threshold", ["3", np.nan, np.inf, None])
+def test_thresholds_are_finite_numbers(gapped, threshold):
+    model, _ = gapped
+    with pytest.raises(DomainError, match="finite number"):
+        model.sufficient({"k": 1}, threshold)
+    with pytest.raises(DomainError, match="finite number"):
+        model.stability({"k": 1}, threshold)
+
+
+def test_a_comparison_with_nobody_says_so(gapped):
+    model, _ = gapped
+    said = str(model.compare("k < 1 and k > 2", "k == 1"))
+    assert "nobody is where k < 1 and k > 2." in said
+    assert "probability nan" not in said
+    assert "more where" not in said

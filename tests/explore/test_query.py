@@ -447,3 +447,56 @@ def test_it_is_quick():
     for _ in range(100):
         Query.of("region == 'east' and 1 <= age < 5 or bmi > 1", ENCODER).parts(ENCODER)
     assert time.perf_counter() - start < 2
+
+
+# -- numbers that nobody has --------------------------------------------------------------
+
+GAPS = {"k": [0, 0, 1, 3, 5, 9, 9, 12], "same": [7] * 8, "real": [0.5, 0.5, 1.5, 2, 2.5, 3, 8, 9]}
+
+
+@pytest.mark.parametrize("name", ["k", "same", "real"])
+@pytest.mark.parametrize("number", [-3, 0, 2.5, 4, 5, 6.25, 7, 8, 9, 500, 1e300])
+def test_a_number_that_nobody_has_is_in_no_bin(name, number):
+    encoder = Encoder().fit(GAPS)  # every number has its own bin
+    variable, values = encoder.variable(name), encoder.codes(GAPS)[:, encoder.variable(name)]
+    seen = [one == number for one in GAPS[name]]
+    for text, wanted in [
+        (f"{name} == {number}", seen),
+        (f"{name} != {number}", [not one for one in seen]),
+        (
+            f"{name} in ({number}, {GAPS[name][0]})",
+            [a or b == GAPS[name][0] for a, b in zip(seen, GAPS[name], strict=True)],
+        ),
+    ]:
+        query = Query.of(text, encoder)
+        weights = query.parts(encoder).weights(variable).sum(axis=0)
+        assert weights[values].tolist() == wanted
+        assert query.matches(GAPS).tolist() == wanted
+        remarked = any("no training row has" in note for note in query.approximate)
+        assert remarked == (not any(seen))
+    facts = Query.of({name: number}, encoder).parts(encoder).weights(variable)[0]
+    assert facts[values].tolist() == seen
+
+
+def test_numbers_that_a_bin_of_many_does_not_reach():
+    whole, real = BINNED.column("whole"), BINNED.column("real")
+    for column in (whole, real):
+        wide = int(np.argmax(column.highs - column.lows))
+        inside = float(np.ceil(column.lows[wide]) if column.step else column.means[wide])
+        beyond = float(column.highs.max()) + 1
+        found = Query.of(f"{column.name} == {inside!r}", BINNED).parts(BINNED)
+        assert np.flatnonzero(found.weights(BINNED.variable(column.name))[0]).tolist() == [wide]
+        query = Query.of(f"{column.name} == {beyond!r}", BINNED)
+        assert not np.any(query.parts(BINNED).weights(BINNED.variable(column.name)))
+        assert "no training row has" in query.approximate[0]
+    odd = Query.of("whole == 12.5", BINNED)
+    assert not np.any(odd.parts(BINNED).weights(BINNED.variable("whole")))
+
+
+def test_parentheses_stand_where_a_condition_is_an_or():
+    either = Query.of("age==1 or(flag==true)", ENCODER)
+    both = either & Query.of({"bmi": (0, None)}, ENCODER)
+    assert str(both) == "(age==1 or(flag==true)) and bmi >= 0"
+    assert Query.of(str(both), ENCODER) == both
+    text = Query.of("region == 'north' and (age == 1 or flag == true)", ENCODER)
+    assert Query.of(str(text & either), ENCODER) == text & either

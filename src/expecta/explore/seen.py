@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from expecta.arrays import Bools, Floats
+from expecta.arrays import Bools, Floats, Ints
 from expecta.encoding import Encoder
 from expecta.encoding.categories import CategoryColumn
 from expecta.encoding.cells import Cells
@@ -98,6 +98,10 @@ class Seen:
         pairs = zip(encoder.columns_, self.columns, strict=True)
         columns = tuple(_cells(column.plain, values) for column, values in pairs)
         return Table("dict", tuple(cells.name for cells in columns), len(self), columns)
+
+    def codes(self, column: Column, variable: int) -> Ints:
+        """Return the value of each row in a column of the encoder, -1 where it is unknown."""
+        return column.encode(_cells(column.plain, self.columns[variable]))
 
     def __len__(self) -> int:
         return len(self.weight)

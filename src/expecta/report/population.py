@@ -59,7 +59,7 @@ def shares_of(column: Column, density: Floats, seen: Seen | None, variable: int)
         return _of_numbers(column, density, seen, variable)
     rows: Floats | None = None
     if seen is not None:
-        codes = seen.columns[variable].astype(np.int64)
+        codes = seen.codes(column, variable)
         known = codes >= 0
         counts = np.bincount(codes[known], seen.weight[known], column.cardinality) * 1.0
         rows = counts / (counts.sum() or 1.0)

@@ -26,7 +26,7 @@ from expecta.explore.language.grammar import (
     Syntax,
 )
 from expecta.explore.language.grammar import Value as Written
-from expecta.explore.language.sets import Chosen, Intervals, Subset
+from expecta.explore.language.sets import Chosen, Intervals, Subset, within_bin, written
 
 __all__ = ["Condition", "Fact", "Joined", "diagram", "facts_of", "from_facts", "from_syntax"]
 
@@ -229,20 +229,33 @@ def _value(column: Column, value: Any) -> Subset:  # noqa: ANN401
         raise DomainError(f"a list of intervals of column {column.name!r}; join them by 'or'")
     if isinstance(column, NumberColumn):
         return Intervals.points([_number(column, value)])
-    return Chosen(frozenset([column.code(value)]), column.cardinality)
+    code = column.code(value)
+    if not isinstance(column.plain, NumberColumn) or code == column.plain.cardinality:
+        return Chosen(frozenset([code]), column.cardinality)
+    found = _number(column, value)
+    if not within_bin(column, found):
+        return Chosen(frozenset(), column.cardinality, (written(found, column),))
+    if column.lows[code] != column.highs[code]:
+        raise _cuts(column)
+    return Chosen(frozenset([code]), column.cardinality)
 
 
 def _between(column: Column, low: float | None, high: float | None, closed: str) -> Subset:
     if isinstance(column, NumberColumn):
         return Intervals.between(low, high, closed)
     weights = column.between(low, high, closed=closed)
-    if np.any((weights > 0) & (weights < 1)):  # where a hole is a value, sets are of bins
-        edges = ", ".join(f"{edge:.6g}" for edge in column.edges.tolist())
-        raise DomainError(
-            f"a hole of column {column.name!r} is a value, so that it is asked by whole bins; "
-            f"their edges are {edges}"
-        )
+    if np.any((weights > 0) & (weights < 1)):
+        raise _cuts(column)
     return Chosen.of(weights)
+
+
+def _cuts(column: Column) -> DomainError:
+    """Return the error of a set that is not one of bins, where a hole is a value."""
+    edges = ", ".join(f"{edge:.6g}" for edge in column.edges.tolist())
+    return DomainError(
+        f"a hole of column {column.name!r} is a value, so that it is asked by whole bins; "
+        f"their edges are {edges}"
+    )
 
 
 def _number(column: Column, value: Any) -> float:  # noqa: ANN401

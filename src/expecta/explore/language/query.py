@@ -78,7 +78,8 @@ class Query:
         ``(low, high)`` with both ends, None for unknown.
 
         A number asked for by == or ``in`` stands for its bin, unless it is a whole number
-        among whole ones (a share of its bin) or the bin's only one.
+        among whole ones (a share of its bin) or the bin's only one. A number that no bin
+        reaches is one that nobody has.
 
         More than 1,000 disjoint boxes, an unknown column or category, and what cannot be
         read is a `QueryError` that says where and what to do. Cost: milliseconds.
@@ -147,7 +148,7 @@ class Query:
         other._check(self.encoder)
         known = [str(query) for query in (self, other) if query.written != EVERYTHING]
         if len(known) > 1:
-            known = [f"({text})" if " or " in f" {text} ".lower() else text for text in known]
+            known = [query._beside() for query in (self, other)]
         condition = Joined("and", (self.condition, other.condition))
         return Query._of(condition, " and ".join(known) or EVERYTHING, self.encoder, None)
 
@@ -165,6 +166,11 @@ class Query:
 
     def __str__(self) -> str:
         return self.written
+
+    def _beside(self) -> str:
+        """Write it so that "and" may follow."""
+        either = isinstance(self.condition, Joined) and self.condition.word == "or"
+        return f"({self.written})" if either else self.written
 
     def _check(self, encoder: Encoder) -> None:
         """Refuse an encoder whose columns are others."""
@@ -214,7 +220,8 @@ def _text(facts: Joined, encoder: Encoder) -> str:
     said = [fact for fact in facts_of(facts) if not fact.subset.full]
     for fact in said:
         text = fact.subset.text(quoted(fact.column), encoder.column(fact.column))
-        found.append(f"({text})" if " or " in text and len(said) > 1 else text)
+        bare = " or " in text and not text.startswith("(")
+        found.append(f"({text})" if bare and len(said) > 1 else text)
     return " and ".join(found) or EVERYTHING
 
 
@@ -225,6 +232,10 @@ def _approximate(condition: Condition, found: list[Box], encoder: Encoder) -> li
         column: Column = encoder.column(fact.column)
         if fact.subset.binned(column) != fact.subset:
             notes[f"a number of {fact.column!r} stands for its bin"] = None
+        if absent := fact.subset.absent(column):
+            more = ", ..." if len(absent) > 5 else ""
+            said = ", ".join(absent[:5]) + more
+            notes[f"no training row has {quoted(fact.column)} = {said}"] = None
     asked: dict[int, set[Subset]] = {}
     for box in found:
         for variable, subset in box:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from expecta.arrays import Bools, Floats
 from expecta.encoding.columns import Column
 from expecta.encoding.scalars import on_the_clock
 
-__all__ = ["Chosen", "Intervals", "Subset"]
+__all__ = ["Chosen", "Intervals", "Subset", "within_bin", "written"]
 
 Cut: TypeAlias = tuple[float, int]  # a number, and whether the cut is before (0) or after it (1)
 _FULL: tuple[tuple[Cut, Cut], ...] = (((-inf, 0), (inf, 1)),)
@@ -95,21 +95,30 @@ class Intervals:
     def binned(self, column: Column) -> Intervals:
         """Return the set with a bin in place of a single number that bins cannot tell apart.
 
-        That is any number but a whole one among whole ones, or the only one of its bin.
+        That is any number between those of its bin, but a whole one among whole ones. A number
+        that its bin does not reach stays, and is in no bin.
         """
         edges = [-inf, *column.edges.tolist(), inf]
         found, whole = [], Intervals(())
         for start, end in self.pieces:
-            if start[0] != end[0]:
+            if start[0] != end[0] or column.step or not within_bin(column, start[0]):
                 found.append((start, end))
                 continue
             bin_ = column.code(start[0])
-            if column.between(start[0], start[0])[bin_] > 0:
+            if column.lows[bin_] == column.highs[bin_]:
                 found.append((start, end))
             else:
                 last = int(bin_ == column.cardinality - 1)
                 whole |= Intervals((((edges[bin_], 0), (edges[bin_ + 1], last)),))
         return Intervals(tuple(found)) | whole
+
+    def absent(self, column: Column) -> list[str]:
+        """Return the single numbers of it that no training row can have had, in words."""
+        return [
+            written(start[0], column)
+            for start, end in self.pieces
+            if start[0] == end[0] and not within_bin(column, start[0])
+        ]
 
     def weights(self, column: Column) -> Floats:
         """Return the share of each bin that lies in it, as `Column.between` counts."""
@@ -121,7 +130,7 @@ class Intervals:
     def text(self, name: str, column: Column | None = None) -> str:
         """Write it as a condition on a column."""
         if len(self.pieces) > 1 and all(start[0] == end[0] for start, end in self.pieces):
-            return f"{name} in ({', '.join(_written(x, column) for (x, _), _ in self.pieces)})"
+            return f"{name} in ({', '.join(written(x, column) for (x, _), _ in self.pieces)})"
         return " or ".join(_interval(name, *piece, column) for piece in self.pieces) or "nothing"
 
 
@@ -131,6 +140,7 @@ class Chosen:
 
     members: frozenset[int]
     size: int
+    lacking: tuple[str, ...] = field(default=(), compare=False)  # numbers that have no bin
 
     @classmethod
     def of(cls, weights: Floats) -> Chosen:
@@ -144,7 +154,8 @@ class Chosen:
         return Chosen(frozenset(range(self.size)) - self.members, self.size)
 
     def __or__(self, other: Chosen) -> Chosen:
-        return Chosen(self.members | other.members, self.size)
+        lacking = self.lacking + other.lacking
+        return Chosen(self.members | other.members, self.size, lacking)
 
     def __bool__(self) -> bool:
         return bool(self.members)
@@ -168,6 +179,10 @@ class Chosen:
         """Whether each value, by number, is in it; NaN is in none."""
         return np.isin(numbers, list(self.members))
 
+    def absent(self, column: Column) -> list[str]:
+        """Return the numbers that were asked for and that no training row can have had."""
+        return list(self.lacking)
+
     def binned(self, column: Column) -> Chosen:
         """Return the set: categories are told apart."""
         return self
@@ -178,6 +193,8 @@ class Chosen:
 
     def text(self, name: str, column: Column) -> str:
         """Write it as a condition on a column."""
+        if column.plain is not column and len(column.lows):
+            return self._numbers(name, column)
         known = [column.labels[i] for i in sorted(self.members)]
         if column.kind in ("boolean", "code"):
             known = [word.lower() for word in known]
@@ -185,25 +202,50 @@ class Chosen:
             known = [_quoted(word) for word in known]
         return f"{name} == {known[0]}" if len(known) == 1 else f"{name} in ({', '.join(known)})"
 
+    def _numbers(self, name: str, column: Column) -> str:
+        """Write bins by what they held, where a hole is a value; several in parentheses."""
+        found: list[str] = []
+        bins = [i for i in sorted(self.members) if i < len(column.lows)]
+        starts = [i for i in bins if i - 1 not in self.members]
+        ends = [i for i in bins if i + 1 not in self.members or i + 1 == len(column.lows)]
+        for first, last in zip(starts, ends, strict=True):
+            piece = (float(column.lows[first]), 0), (float(column.highs[last]), 1)
+            found.append(_interval(name, *piece, column))
+        found += [f"{name} == {one}" for one in self.lacking]
+        if len(column.lows) in self.members:
+            found.append(f"{name} == {_quoted(column.labels[-1])}")
+        return f"({' or '.join(found)})" if len(found) > 1 else (found or ["nothing"])[0]
+
 
 Subset: TypeAlias = Intervals | Chosen
+
+
+def within_bin(column: Column, number: float) -> bool:
+    """Whether a number is among those that its bin held, or lies between them.
+
+    Where all of these were whole, it is whole too.
+    """
+    bin_ = int(np.searchsorted(column.edges, number, side="right"))
+    if column.step and float(number) % column.step != 0:
+        return False
+    return bool(column.lows[bin_] <= number <= column.highs[bin_])
 
 
 def _interval(name: str, start: Cut, end: Cut, column: Column | None) -> str:
     """Write one interval."""
     (low, after), (high, upto) = start, end
     if low == high:
-        return f"{name} == {_written(low, column)}"
+        return f"{name} == {written(low, column)}"
     below, above = ("<", "<=")[upto], (">=", ">")[after]
     if high == inf:
-        return "anything" if low == -inf else f"{name} {above} {_written(low, column)}"
+        return "anything" if low == -inf else f"{name} {above} {written(low, column)}"
     if low == -inf:
-        return f"{name} {below} {_written(high, column)}"
-    least, most = _written(low, column), _written(high, column)
+        return f"{name} {below} {written(high, column)}"
+    least, most = written(low, column), written(high, column)
     return f"{least} {('<=', '<')[after]} {name} {below} {most}"
 
 
-def _written(value: float, column: Column | None) -> str:
+def written(value: float, column: Column | None) -> str:
     """Write a number so that it is read as the same, a time as a quoted text."""
     if abs(value) == inf:
         return "1e999" if value > 0 else "-1e999"

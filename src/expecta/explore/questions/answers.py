@@ -152,6 +152,12 @@ class Comparison(Shown):
 
     def head(self) -> list[str]:
         """Return the sentences before the table."""
+        empty = [one.query for one in (self.a, self.b) if one.law() is None]
+        if empty:
+            return [
+                f"{self.a.name} where {self.a.query}, and where {self.b.query}: there is nothing "
+                f"to compare, since nobody is where {' nor where '.join(empty)}."
+            ]
         times = "" if np.isnan(self.ratio) else f", {number(self.ratio)} times as much"
         return [
             f"{self.a.name}: {number(self.difference)} more where {self.a.query} than where "

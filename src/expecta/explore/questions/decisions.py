@@ -80,6 +80,7 @@ def stability(subject: Subject, rows: Any, threshold: float) -> Stability:  # no
     a standard error; see ``exactness``). A complete row's decision stands. ``rows`` is a
     table, or one row as a mapping. Cost: one distribution per distinct row.
     """
+    threshold = _finite(threshold)
     table = table_of(subject, rows)
     codes = subject.encoder.codes(table)
     places = np.arange(len(codes))
@@ -93,8 +94,17 @@ def stability(subject: Subject, rows: Any, threshold: float) -> Stability:  # no
         probability[left] = np.where(decision[left], above, 1.0 - above)
     probability[np.isnan(value)] = np.nan
     return Stability(
-        subject.name, float(threshold), value, decision, probability, error, subject.exactness
+        subject.name, threshold, value, decision, probability, error, subject.exactness
     )
+
+
+def _finite(threshold: object) -> float:
+    """Refuse a threshold that is no finite number."""
+    if not isinstance(threshold, int | float | np.integer | np.floating) or not np.isfinite(
+        threshold
+    ):
+        raise DomainError(f"a threshold is a finite number, not {threshold!r:.40}")
+    return float(threshold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +183,7 @@ def sufficient(
     """
     if not 0 < probability <= 1:
         raise DomainError(f"a probability lies between 0 and 1, not {probability!r:.40}")
+    threshold = _finite(threshold)
     if width < 1:
         raise DomainError(f"width is 1 or more, not {width!r:.40}")
     table = one_row(subject, row)
@@ -188,7 +199,7 @@ def sufficient(
     labels = [subject.encoder.columns_[place].labels[codes[place]] for place in chosen]
     return Sufficient(
         subject.name,
-        float(threshold),
+        threshold,
         probability,
         value,
         search.decision,

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from expecta.arrays import Floats, Ints
+from expecta.encoding.columns import Column
 from expecta.encoding.numbers import NumberColumn
+from expecta.encoding.scalars import number as number_of
 from expecta.errors import DomainError
 from expecta.evidence import Evidence
+from expecta.explore.language.conditions import quoted
+from expecta.explore.language.sets import within_bin, written
 from expecta.explore.questions.groups import Population
 from expecta.explore.questions.showing import Shown, number
 from expecta.explore.questions.split import cut
-from expecta.explore.subjects.subject import Subject
+from expecta.explore.subjects.subject import Answer, Subject
 
 if TYPE_CHECKING:
     from expecta.explore.displays import DependenceDisplay
@@ -113,23 +117,25 @@ def dependence(subject: Subject, column: str, given: Any, grid: Any) -> Dependen
     variable = subject.encoder.variable(column)
     part = population.weight / population.weight.sum()
     cells = part @ subject.circuit.marginals(population.evidence)[variable]
-    values, labels = _values(subject, str(column), cells, grid)
+    values, labels, absent = _values(subject, str(column), cells, grid)
     groups = [((variable, one),) for one in values]
     evidence = population.within(groups)
     weight = _weight(subject, evidence, population)
     mean, error = subject.averages(evidence, weight)
     std = np.sqrt(subject.spreads(evidence, weight)[0])
-    alone = subject.apart(column)
-    apart = _weighed(population.evidence, variable, values, cells)
-    partial, loose = alone.averages(apart, _weight(alone, apart, population))
-    number_column = isinstance(subject.encoder.columns_[variable], NumberColumn)
-    own = subject.encoder.columns_[variable].means
+    partial, loose = _partial(subject, str(column), population, _weighed(values, cells))
+    at = None
+    if isinstance(subject.encoder.columns_[variable], NumberColumn):
+        own = subject.encoder.columns_[variable].means
+        at = np.array([_mean(cells[one], own[one]) for one in values])
+        at[list(absent)] = list(absent.values())
+    lacking = [f"no training row has {quoted(str(column))} = {labels[i]}" for i in absent]
     return Dependence(
         subject.name,
         str(column),
         population.written,
         tuple(labels),
-        np.array([_mean(cells[one], own[one]) for one in values]) if number_column else None,
+        at,
         weight.sum(axis=1) / population.weight.sum(),
         mean,
         error,
@@ -137,7 +143,7 @@ def dependence(subject: Subject, column: str, given: Any, grid: Any) -> Dependen
         partial,
         loose,
         subject.exactness,
-        population.approximate,
+        (*population.approximate, *lacking),
     )
 
 
@@ -146,31 +152,79 @@ def _values(
     name: str,
     cells: Floats,
     grid: Any,  # noqa: ANN401
-) -> tuple[list[Ints], list[str]]:
-    """Return the values of the column in each group of the grid, and their labels."""
+) -> tuple[list[Ints], list[str], dict[int, float]]:
+    """Return the values of the column in each group of the grid, and their labels.
+
+    Also the numbers of the grid that no training row can have had, by place: they have no value.
+    """
     column = subject.encoder.column(name)
     if grid is None or isinstance(grid, int):
         if grid is not None and grid < 1:
             raise DomainError(f"grid is a number of points from 1 on, or values, not {grid}")
         found = cut(subject, name, cells, POINTS if grid is None else grid)
-        return found.values, list(found.labels)
-    codes = list(dict.fromkeys(column.code(value) for value in grid))
-    if not codes:
+        return found.values, list(found.labels), {}
+    asked = list(dict.fromkeys(_place(column, value) for value in grid))
+    if not asked:
         raise DomainError("grid has no values")
-    return [np.array([code]) for code in codes], [column.labels[code] for code in codes]
+    return (
+        [np.array([code] if at is None else [], np.int64) for code, at in asked],
+        [column.labels[code] if at is None else written(at, column) for code, at in asked],
+        {place: at for place, (_, at) in enumerate(asked) if at is not None},
+    )
 
 
-def _weighed(evidence: Evidence, variable: int, values: list[Ints], cells: Floats) -> Evidence:
-    """Give the cells of each group the weight that they have in the population.
+def _place(column: Column, value: Any) -> tuple[int, float | None]:  # noqa: ANN401
+    """Return the value of something that the user says, and the number if no bin reaches it."""
+    code = column.code(value)
+    if isinstance(column.plain, NumberColumn) and code < column.plain.cardinality:
+        at = number_of(value, column.kind, column.zone)
+        if not within_bin(column, at):
+            return code, at
+    return code, None
 
-    Where the column is independent and uniform, they have no other.
-    """
+
+def _weighed(values: list[Ints], cells: Floats) -> Floats:
+    """Return the weight of each cell in each group: that in the population, if it has any."""
     weights = np.zeros((len(values), len(cells)))
     for group, one in enumerate(values):
-        weights[group, one] = cells[one] / (cells[one].max() or 1.0)
-    parts = len(evidence)
-    rows = np.tile(np.arange(parts), len(values))
-    return evidence[rows].likelihood(variable, np.repeat(weights, parts, axis=0))
+        most = cells[one].max(initial=0.0)
+        weights[group, one] = cells[one] / most if most > 0 else 1.0
+    return weights
+
+
+def _partial(subject: Subject, column: str, population: Population, weights: Floats) -> Answer:
+    """Compute the partial dependence where the column has the weights of each group.
+
+    What the population says of the column itself is about others that go with it: each such
+    fact has a density in which the column is independent of the others given the fact.
+    """
+    variable, evidence = subject.encoder.variable(column), population.evidence
+    states, codes = evidence.states[variable], evidence.codes[variable]
+    groups, parts = len(weights), len(evidence)
+    found: dict[int, tuple[Floats, Floats]] = {}
+    for state in np.unique(codes).tolist():
+        said = states[state]
+        alone = subject.apart(column, None if np.all(said == said[0]) else said)
+        rows = np.flatnonzero(codes == state)
+        asked = _set(evidence[np.tile(rows, groups)], variable, np.repeat(weights, len(rows), 0))
+        value, error = alone.terms(asked)
+        found[state] = value.reshape(groups, len(rows), -1), error.reshape(groups, len(rows), -1)
+    k = next(iter(found.values()))[0].shape[-1]
+    terms, errors = np.zeros((2, groups, parts, k))
+    for state, (value, error) in found.items():
+        terms[:, codes == state], errors[:, codes == state] = value, error
+    possible = np.any(weights > 0, axis=1, keepdims=True)
+    shares = population.weight * possible
+    return subject.mixed(terms.reshape(-1, k), errors.reshape(-1, k), shares)
+
+
+def _set(evidence: Evidence, variable: int, weights: Floats) -> Evidence:
+    """Replace what evidence says of a variable."""
+    states, codes = list(evidence.states), list(evidence.codes)
+    states[variable] = np.ones((1, weights.shape[1]))
+    codes[variable] = np.zeros(len(evidence), np.int32)
+    freed = Evidence(tuple(states), tuple(codes), len(evidence))
+    return freed.likelihood(variable, weights)
 
 
 def _weight(subject: Subject, evidence: Evidence, population: Population) -> Floats:
@@ -182,4 +236,6 @@ def _weight(subject: Subject, evidence: Evidence, population: Population) -> Flo
 
 def _mean(weight: Floats, values: Floats) -> float:
     total = weight.sum()
-    return float(weight @ values / total) if total > 0 else float(values.mean())
+    if total > 0:
+        return float(weight @ values / total)
+    return float(values.mean()) if len(values) else np.nan

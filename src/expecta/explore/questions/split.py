@@ -44,33 +44,41 @@ class Cut:
 
     def place(self, seen: Seen) -> Ints:
         """Return the group of each training row, -1 where it is unknown."""
-        values = seen.columns[self.variable]
-        if not isinstance(self.column, NumberColumn):
-            return np.where(values < 0, -1, self.group[values])
-        cell = np.searchsorted(self.column.edges, values, side="right")
-        return np.where(np.isnan(values), -1, self.group[np.minimum(cell, len(self.group) - 1)])
+        codes = seen.codes(self.column, self.variable)
+        return np.where(codes < 0, -1, self.group[codes])
 
 
 def cut(subject: Subject, name: str, shares: Floats, bins: int) -> Cut:
-    """Divide a column: categories one by one, numbers into groups of about equal share."""
+    """Divide a column: categories one by one, numbers into groups of about equal share.
+
+    Where a hole of a number is a value, it is a group of its own.
+    """
     variable = subject.encoder.variable(name)
     column = subject.encoder.columns_[variable]
-    if not isinstance(column, NumberColumn) or np.count_nonzero(shares) <= bins:
-        used = np.flatnonzero(shares > 0)
-        group = np.searchsorted(used, np.arange(len(shares)))  # what is impossible goes along
-        group = np.minimum(group, len(used) - 1)
-        return Cut(variable, column, group, tuple(column.labels[value] for value in used.tolist()))
-    # the middle of a cell's share says which of the equal groups it belongs to
-    middle = np.cumsum(shares) - 0.5 * shares
-    raw = np.minimum((middle / shares.sum() * bins).astype(np.int64), bins - 1)
-    group = np.unique(raw, return_inverse=True)[1].ravel()
-    labels = []
-    for place in range(int(group.max()) + 1):
-        cells = np.flatnonzero((group == place) & (shares > 0))
-        low = column.labels[int(cells[0])].split(" to ")[0]
-        high = column.labels[int(cells[-1])].split(" to ")[-1]
-        labels.append(low if low == high else f"{low} to {high}")
-    return Cut(variable, column, group, tuple(labels))
+    used = np.flatnonzero(shares > 0)
+    numbers = used
+    if isinstance(column.plain, NumberColumn):
+        numbers = used[used < column.plain.cardinality]
+    if not isinstance(column.plain, NumberColumn) or len(numbers) <= bins:
+        place = np.arange(len(used))
+    else:
+        # the middle of a cell's share says which of the equal groups it belongs to
+        share = shares[numbers]
+        middle = (np.cumsum(share) - 0.5 * share) / share.sum()
+        raw = np.minimum((middle * bins).astype(np.int64), bins - 1)
+        raw = np.append(raw, np.full(len(used) - len(numbers), bins))
+        place = np.unique(raw, return_inverse=True)[1].ravel()
+    labels = tuple(_label(column, used[place == one]) for one in range(int(place[-1]) + 1))
+    near = np.minimum(np.searchsorted(used, np.arange(len(shares))), len(used) - 1)
+    return Cut(variable, column, place[near], labels)  # what is impossible goes along
+
+
+def _label(column: Column, values: Ints) -> str:
+    """Write a group of neighbouring values."""
+    first, last = column.labels[int(values[0])], column.labels[int(values[-1])]
+    if len(values) == 1:
+        return first
+    return f"{first.split(' to ')[0]} to {last.split(' to ')[-1]}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 import numpy as np
 
 from expecta.arrays import Floats, Ints
 from expecta.encoding.columns import Column
 from expecta.encoding.numbers import NumberColumn
+from expecta.encoding.scalars import TIMES
 from expecta.explore.language.conditions import quoted
 from expecta.explore.language.sets import Chosen, Intervals
 from expecta.explore.questions.groups import Population
@@ -17,6 +19,7 @@ from expecta.explore.subjects.subject import Subject
 __all__ = ["Part", "parts_of"]
 
 QUARTERS = 4  # parts of a column of numbers
+DIGITS = 6  # of the ends of a part
 
 
 @dataclass(frozen=True)
@@ -71,4 +74,20 @@ def _text(column: Column, values: Ints) -> str:
     if not isinstance(column, NumberColumn):
         return Chosen(frozenset(values.tolist()), column.cardinality).text(name, column)
     ends = float(column.lows[values[0]]), float(column.highs[values[-1]])
+    if column.kind not in TIMES:
+        ends = _short(column, ends, (int(values[0]), int(values[-1])))
     return Intervals.between(*ends).text(name, column)
+
+
+def _short(column: Column, ends: tuple[float, float], bins: tuple[int, int]) -> tuple[float, float]:
+    """Round the ends of a part outwards, to digits that still tell it from its neighbours."""
+    before = column.highs[bins[0] - 1] if bins[0] > 0 else -np.inf
+    after = column.lows[bins[1] + 1] if bins[1] + 1 < len(column.lows) else np.inf
+    for digits in range(DIGITS, 17):
+        low, high = (
+            float(Context(prec=digits, rounding=way).create_decimal(repr(end)))
+            for end, way in zip(ends, (ROUND_FLOOR, ROUND_CEILING), strict=True)
+        )
+        if before < low and high < after:
+            return low, high
+    return ends

@@ -158,18 +158,22 @@ class Shares(Subject):
         value, error = self.pair.expected(evidence, "logistic", tol=self.tol)
         return self._ratio(value), self._loose(value, error)
 
-    def averages(self, evidence: Evidence, weight: Floats) -> Answer:
-        """Return ratios of the expectations over the rows that make up each group."""
-        flat = weight.reshape(-1)
-        value, error = np.zeros((2, len(flat), self.pair.g.n_outputs))
-        used = flat > 0
+    def terms(self, evidence: Evidence) -> Answer:
+        """Return the expectations of all classes, and their errors."""
+        value, error = np.full((2, len(evidence), self.pair.g.n_outputs), np.nan)
+        used = self._possible(evidence)
         if np.any(used):
             value[used], error[used] = self.pair.expected(evidence[used], "logistic", tol=self.tol)
-        part = parted(weight)
-        value, error = (
-            np.einsum("gp,gpk->gk", part, one.reshape(*weight.shape, -1)) for one in (value, error)
+        return value, error
+
+    def mixed(self, terms: Floats, error: Floats, weight: Floats) -> Answer:
+        """Return ratios of the expectations over the rows that make up each group."""
+        part = parted(weight)[:, :, None]
+        value, loose = (
+            np.sum(part * np.where(part > 0, one.reshape(*weight.shape, -1), 0.0), axis=1)
+            for one in (terms, error)
         )
-        return self._ratio(value), self._loose(value, error)
+        return self._ratio(value), self._loose(value, loose)
 
     def _loose(self, value: Floats, error: Floats) -> Floats:
         """Bound the error of the ratio."""

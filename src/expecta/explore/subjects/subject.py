@@ -95,11 +95,19 @@ class Subject(ABC):
             How much each part of each group counts; those of weight zero do not, and a group
             without any gives NaN.  # (groups, parts)
         """
-        mean, error = (one.reshape(weight.shape) for one in self.mean(evidence))
+        return self.mixed(*self.terms(evidence), weight)
+
+    def terms(self, evidence: Evidence) -> Answer:
+        """Compute what :meth:`mixed` takes of each row of evidence, and its error.  # (rows, k)."""
+        mean, error = self.mean(evidence)
+        return mean[:, None], error[:, None]
+
+    def mixed(self, terms: Floats, error: Floats, weight: Floats) -> Answer:
+        """Compute what :meth:`averages` returns from the terms of the rows of evidence."""
         part = parted(weight)
-        loose = np.where(part > 0, error, 0.0)
+        mean, loose = (np.where(part > 0, one.reshape(weight.shape), 0.0) for one in (terms, error))
         square = np.sqrt(np.sum(part**2 * loose**2, axis=1))
-        return np.sum(part * np.where(part > 0, mean, 0.0), axis=1), (
+        return np.sum(part * mean, axis=1), (
             square if self.sampled else np.sum(part * loose, axis=1)
         )
 
@@ -159,13 +167,18 @@ class Subject(ABC):
             value[~complete], error[~complete] = self.mean(holes)
         return value, error
 
-    def apart(self, column: str) -> Subject:
+    def apart(self, column: str, weights: Floats | None = None) -> Subject:
         """Return the same model where a column is independent of all others, and uniform.
 
         Given a value of the column, the expectation is then the partial dependence on it:
-        the others keep the distribution that they have whatever the column is. Exact.
+        the others keep the distribution that they have whatever the column is. With weights
+        of the column's values, it is the distribution that they have given these. Exact.
         """
-        return self.under(_independent(self.circuit, self.encoder.variable(column)))
+        variable, circuit = self.encoder.variable(column), self.circuit
+        if weights is not None:
+            nothing = Evidence.unknown(self.encoder.cardinalities_)
+            circuit = circuit.given(nothing.likelihood(variable, weights))
+        return self.under(_independent(circuit, variable))
 
     # -- by sampling ------------------------------------------------------------------
 
