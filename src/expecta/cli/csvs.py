@@ -62,7 +62,8 @@ class CsvText:
 
     def as_written(self, names: list[str] | None = None) -> Any:  # noqa: ANN401
         """Return every cell as the text that it is, and the header too unless it is given."""
-        header = self._read((), holes=True).column_names
+        lines = io.TextIOWrapper(io.BytesIO(self.data), "utf-8-sig", newline="")
+        header = next(filter(None, csv.reader(lines, delimiter=self.delimiter)))
         table = self._read(header, holes=False)
         return table if names is None else table.rename_columns(names)
 

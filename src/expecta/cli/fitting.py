@@ -69,7 +69,7 @@ def fit(
 
     wanted = _target(target, drop or [])
     path = _output(output, wanted, table)
-    given = _without_index(tables.read(table), wanted)
+    given = _without_index(tables.read(table), wanted, quiet)
     _check_columns(given, [wanted, *(drop or [])])
     task = Task.of(given, wanted, drop or [], classify, skip_unknown)
     with using(progress=False if quiet else None):
@@ -109,7 +109,7 @@ def _output(output: Path | None, target: str, table: str) -> Path:
     return writable(path)
 
 
-def _without_index(table: Any, target: str) -> Any:  # noqa: ANN401
+def _without_index(table: Any, target: str, quiet: bool) -> Any:  # noqa: ANN401
     """Leave out a first column that had no name and numbers the rows, as pandas writes one."""
     first = table.column_names[0]
     if first != "column_1" or first == target:
@@ -117,7 +117,8 @@ def _without_index(table: Any, target: str) -> Any:  # noqa: ANN401
     cells, n = table.column(0).to_pylist(), table.num_rows
     if cells not in (list(range(n)), list(range(1, n + 1))):
         return table
-    note(f"{first} numbers the rows; it is left out")
+    if not quiet:
+        note(f"{first} numbers the rows; it is left out")
     return table.drop_columns([first])
 
 

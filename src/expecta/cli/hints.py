@@ -33,9 +33,12 @@ def example(model: CircuitEstimator, table: Any) -> tuple[str, str] | None:  # n
 
 
 def _condition(column: Column, value: object) -> str:
-    plain = isinstance(value, bool | int | float)
     sign = "==" if column.kind in TEXTS else "<="
-    return f"{quoted(column.name)} {sign} {value if plain else repr(str(value))}"
+    shown = str(value)
+    if not isinstance(value, bool | int | float):
+        # a shell's single quotes go about double quotes
+        shown = repr(shown) if '"' in shown or "\\" in shown else f'"{shown}"'
+    return f"{quoted(column.name)} {sign} {shown}"
 
 
 def next_commands(learned: dict[str, Any], table: str) -> list[str]:
