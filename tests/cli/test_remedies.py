@@ -196,6 +196,7 @@ WRONG = [
     (["fit", "names.csv", "-t", "y"], "--classify"),
     (["fit", "sixty.csv", "-t", "y"], "--classify"),
     (["fit", "plain.csv.gz", "-t", "y"], "plain.csv.gz cannot be read as csv"),
+    (["fit", "wide.csv", "-t", "y"], "iconv -f utf-16"),
     (["fit", "ragged.csv", "-t", "y"], "as many cells as the header"),
     (["fit", "fake.parquet", "-t", "y"], "fake.parquet cannot be read as parquet"),
     (["fit", "fake.arrow", "-t", "y"], "fake.arrow cannot be read as arrow"),
@@ -212,6 +213,7 @@ def wrong(place, tmp_path_factory):
     for name in ("plain.csv.gz", "fake.parquet", "fake.arrow", "fake.jsonl"):
         (folder / name).write_text(text)
     (folder / "ragged.csv").write_text("a,y\n1,2\n3\n")
+    (folder / "wide.csv").write_text(text, encoding="utf-16")
     (folder / "unknown.csv").write_text("a,y\n1,\n2,\n")
     (folder / "commas.csv").write_text(lines("a;y", 20, lambda i: f"{i};{i},5"))
     (folder / "names.csv").write_text(lines("a,y", 20, lambda i: f"{i},n{i}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -26,17 +27,18 @@ class CsvText:
     delimiter: str
 
     @classmethod
-    def of(cls, data: bytes, delimiter: str) -> CsvText:
+    def of(cls, data: bytes, delimiter: str, path: str) -> CsvText:
         """Check that there is a table of text; semicolons are noticed."""
         if not data.strip():
             raise DomainError(
-                "the table is empty: it has no header and no rows; is it the right file?"
+                f"{path}: the table is empty, without header and rows; is it the right file?"
             )
         try:
             data.decode()
         except UnicodeDecodeError:
+            known = "utf-16" if data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else "latin1"
             raise DomainError(
-                "the table is not UTF-8 text; convert it, such as: iconv -f latin1 -t utf-8"
+                f"{path}: the table is not UTF-8 text; convert it: iconv -f {known} -t utf-8"
             ) from None
         if delimiter == "," and _header(data, ";") > _header(data, ","):
             delimiter = ";"
@@ -73,6 +75,8 @@ class CsvText:
 
         return reader.read_csv(
             pa.BufferReader(self.data),
+            # threads that outlive an error can abort the program at its end
+            read_options=reader.ReadOptions(use_threads=False),
             parse_options=reader.ParseOptions(
                 delimiter=self.delimiter,
                 newlines_in_values=True,

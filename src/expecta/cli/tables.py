@@ -52,7 +52,7 @@ def read_both(
     try:
         if kind not in ("csv", "tsv"):
             return _checked(path, _read_binary(path, kind)), None
-        text = CsvText.of(_bytes(path), "\t" if kind == "tsv" else ",")
+        text = CsvText.of(_bytes(path), "\t" if kind == "tsv" else ",", path)
         return _checked(path, text.typed(texts, numbers)), text
     except (pa.ArrowException, OSError) as problem:
         said = str(problem)
