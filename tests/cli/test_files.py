@@ -133,7 +133,7 @@ WRONG = [
     (["fit", "twice.csv", "-t", "age"], "several columns 'age'"),
     (["fit", "one.csv", "-t", "cost"], "no column beside the target"),
     (["fit", "holes.csv", "-t", "cost", "--skip-unknown"], "unknown in every row"),
-    (["fit", "fake.parquet", "-t", "cost"], "not a table that can be read as parquet"),
+    (["fit", "fake.parquet", "-t", "cost"], "cannot be read as parquet"),
     (["fit", "table.xyz", "-t", "cost"], "Its name may end in .csv"),
     (["fit", "people.csv", "-t", "costs"], "did you mean 'cost'"),
     (["fit", "people.csv", "-t", "cost", "--drop", "aeg"], "did you mean 'age'"),

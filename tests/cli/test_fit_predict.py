@@ -91,7 +91,7 @@ def test_fit_tells_what_it_learned(place, tmp_path, monkeypatch):
     assert found.exit_code == 0
     assert "cost: a regressor, since it has numbers" in found.stdout
     assert "120 rows and 2 columns: age, smoker" in found.stdout
-    assert "expecta ask cost.expecta \"smoker == '" in found.stdout
+    assert "expecta ask cost.expecta 'smoker == \"" in found.stdout
     assert (tmp_path / "cost.expecta").exists()
 
 

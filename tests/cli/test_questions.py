@@ -79,7 +79,7 @@ def test_class_is_named(place):
     model = CircuitClassifier.load(place / "region.expecta")
     found = parsed("ask", place / "region.expecta", "age < 40", "--of", "west")
     assert found["mean"] == model.ask("age < 40", of="west").mean
-    assert "name one, such as of='east'" in bad("ask", place / "region.expecta")
+    assert "name one: --of east" in bad("ask", place / "region.expecta")
 
 
 def test_rows_by_number(place):
@@ -93,7 +93,7 @@ WRONG = [
     (["ask", "M", "smokr == 'yes'"], "did you mean 'smoker'"),
     (["ask", "M", "smoker == 'maybe'"], "it takes 'no', 'yes'"),
     (["ask", "M", "smoker = 'yes'"], "compared with == (at character 8"),
-    (["ask", "M", "", "--of", "x"], "leave of='x' out"),
+    (["ask", "M", "", "--of", "x"], "leave --of x out"),
     (["split", "M", "sex"], "there is 'age', 'smoker', 'region'"),
     (["dependence", "M", "agee"], "did you mean 'age'"),
     (["next", "M", "--row", "age=old"], "column 'age': 'old' is not a number"),

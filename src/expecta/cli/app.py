@@ -30,11 +30,36 @@ class Commands(TyperGroup):
             except (typer.Abort, BrokenPipeError):
                 raise
             except Exception as problem:
-                # what typer raises knows its exit code: wrong usage, help, a finished command
+                _tell_usage(problem)
+                # what typer raises knows its exit code: help, a finished command
                 if hasattr(problem, "exit_code") or ctx.params.get("debug"):
                     raise
                 typer.echo(f"error: {one_line(problem)}", err=True)
                 raise typer.Exit(1) from None
+
+    def make_context(self, *words: Any, **more: Any) -> Any:  # noqa: ANN401
+        """Read the options that come before a command."""
+        try:
+            return super().make_context(*words, **more)
+        except Exception as problem:
+            _tell_usage(problem)
+            raise
+
+
+def _is_usage(problem: Exception) -> bool:
+    """Whether a command was used wrongly; the class is typer's or click's, by typer's version."""
+    return isinstance(problem, typer.BadParameter.__mro__[1])
+
+
+def _tell_usage(problem: Any) -> None:  # noqa: ANN401
+    """Say what is wrong with how a command is used in one line; nothing of other problems."""
+    if type(problem).__name__ == "NoArgsIsHelpError" or not _is_usage(problem):
+        return
+    words = "expecta" if problem.ctx is None else problem.ctx.command_path
+    path = " ".join(["expecta", *words.split()[1:]])
+    said = one_line(problem.format_message()).removesuffix(".")
+    typer.echo(f"error: {said}; see: {path} --help", err=True)
+    raise typer.Exit(problem.exit_code) from None
 
 
 app = typer.Typer(

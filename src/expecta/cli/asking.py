@@ -22,9 +22,9 @@ def ask(
     Mean, standard deviation and share are exact for the model and its density; for classes
     mean and standard deviation are within a bound.
     """
-    from expecta.cli.models import load
+    from expecta.cli.models import load_for
 
-    answer(load(model).ask(query, of=of), json, plot)
+    answer(load_for(model, of).ask(query, of=of), json, plot)
 
 
 def compare(
@@ -36,9 +36,9 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare two groups: difference, ratio, and who is above whom."""
-    from expecta.cli.models import load
+    from expecta.cli.models import load_for
 
-    answer(load(model).compare(a, b, of=of), json, plot)
+    answer(load_for(model, of).compare(a, b, of=of), json, plot)
 
 
 def split(
@@ -53,9 +53,9 @@ def split(
     json: Json = False,
 ) -> None:
     """Divide a population by one column or more, and describe each part."""
-    from expecta.cli.models import load
+    from expecta.cli.models import load_for
 
-    answer(load(model).split(*columns, given=given, bins=bins, of=of), json, plot)
+    answer(load_for(model, of).split(*columns, given=given, bins=bins, of=of), json, plot)
 
 
 def dependence(
@@ -70,9 +70,9 @@ def dependence(
     json: Json = False,
 ) -> None:
     """Follow the model along a column: with what goes with it, and alone."""
-    from expecta.cli.models import load
+    from expecta.cli.models import load_for
 
-    answer(load(model).dependence(column, given=given, grid=grid, of=of), json, plot)
+    answer(load_for(model, of).dependence(column, given=given, grid=grid, of=of), json, plot)
 
 
 def next_(
@@ -88,11 +88,11 @@ def next_(
     json: Json = False,
 ) -> None:
     """Rank the unknown columns by how much knowing them would settle the prediction."""
-    from expecta.cli.models import load, row_of
+    from expecta.cli.models import load_for, row_of
 
     if query is not None and row is not None:
         raise DomainError("a query and --row both say what is known; give one of them")
-    estimator = load(model)
+    estimator = load_for(model, of)
     known: Any = query if row is None else row_of(estimator, row)
     prices = None if cost is None else _costs(cost)
     answer(estimator.next_question(known, cost=prices, of=of), json, plot)
@@ -127,9 +127,9 @@ def audit(
     json: Json = False,
 ) -> None:
     """Search groups in which a sensitive column moves the prediction; demographic parity."""
-    from expecta.cli.models import load
+    from expecta.cli.models import load_for
 
-    found = load(model).disparities(sensitive, delta=delta, size=size, given=given, of=of)
+    found = load_for(model, of).disparities(sensitive, delta=delta, size=size, given=given, of=of)
     answer(found, json, plot)
 
 

@@ -105,6 +105,8 @@ class Contents:
 
 def read(path: Path, vtree_file: Path | None = None) -> Contents:
     """Read a file of any kind that Expecta knows."""
+    if str(path) == "-":
+        raise DomainError("models and circuits are not read from standard input; name a file")
     data = path.read_bytes()
     if not Container.recognises(data):
         return _read_text(path, vtree_file)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -34,7 +33,7 @@ def fit(
         ),
     ],
     target: Annotated[
-        str, typer.Option("--target", "-t", metavar="COL", help="The column to predict.")
+        list[str], typer.Option("--target", "-t", metavar="COL", help="The column to predict.")
     ],
     output: Annotated[
         Path | None,
@@ -68,11 +67,11 @@ def fit(
     from expecta.cli.learning import Task, learn
     from expecta.settings import using
 
-    name = "".join(one if one.isalnum() or one in "-_." else "_" for one in target)
-    path = writable(output if output is not None else f"{name}.expecta")
-    given = tables.read(table)
-    _check_columns(given, [target, *(drop or [])])
-    task = Task.of(given, target, drop or [], classify, skip_unknown)
+    wanted = _target(target, drop or [])
+    path = _output(output, wanted, table)
+    given = _without_index(tables.read(table), wanted, quiet)
+    _check_columns(given, [wanted, *(drop or [])])
+    task = Task.of(given, wanted, drop or [], classify, skip_unknown)
     with using(progress=False if quiet else None):
         model = learn(task, density.value, max_bins, seed)
     model.save(path, rows=not no_rows)
@@ -81,6 +80,46 @@ def fit(
         document(learned)
     elif not quiet:
         _tell(learned, table)
+
+
+def _target(names: list[str], drop: list[str]) -> str:
+    """Return the one column to predict."""
+    if len(names) > 1:
+        raise DomainError(
+            f"a model has one target, not {', '.join(map(repr, names))}; fit one model for each"
+        )
+    if names[0] in drop:
+        raise DomainError(f"the target {names[0]!r} cannot be dropped too; leave --drop of it out")
+    return names[0]
+
+
+def _output(output: Path | None, target: str, table: str) -> Path:
+    """Return the model's file, which is no table."""
+    from expecta.cli.tables import is_table
+
+    plain = "".join(one if one.isalnum() or one in "-_." else "_" for one in target)
+    path = output if output is not None else Path(f"{plain}.expecta")
+    example = f"-o {plain.strip('-._') or 'model'}.expecta"
+    if str(path) == "-":
+        raise DomainError("a model needs a file: -o model.expecta")
+    if table != "-" and path.exists() and Path(table).exists() and path.samefile(table):
+        raise DomainError(f"the model would overwrite the table {table}; name another: {example}")
+    if is_table(str(path)):
+        raise DomainError(f"{path} is the name of a table, and a model is none; try {example}")
+    return writable(path)
+
+
+def _without_index(table: Any, target: str, quiet: bool) -> Any:  # noqa: ANN401
+    """Leave out a first column that had no name and numbers the rows, as pandas writes one."""
+    first = table.column_names[0]
+    if first != "column_1" or first == target:
+        return table
+    cells, n = table.column(0).to_pylist(), table.num_rows
+    if cells not in (list(range(n)), list(range(1, n + 1))):
+        return table
+    if not quiet:
+        note(f"{first} numbers the rows; it is left out")
+    return table.drop_columns([first])
 
 
 def _check_columns(table: Any, names: list[str]) -> None:  # noqa: ANN401
@@ -94,6 +133,7 @@ def _check_columns(table: Any, names: list[str]) -> None:  # noqa: ANN401
 
 def summary(model: Any, task: Any, path: Path, no_rows: bool) -> dict[str, Any]:  # noqa: ANN401
     """Return what was learned."""
+    from expecta.cli.hints import example
     from expecta.cli.learning import held_out
 
     return {
@@ -110,14 +150,15 @@ def summary(model: Any, task: Any, path: Path, no_rows: bool) -> dict[str, Any]:
         **held_out(model),
         "rows_in_file": not no_rows,
         "notes": [*task.notes, *model.density_.encoder_.notes_],
-        "example": task.example,
+        "example": example(model, task.table),
     }
 
 
 def _tell(learned: dict[str, Any], table: str) -> None:
     """Say what was learned, and what to try next."""
+    from expecta.cli.hints import next_commands
+
     path = learned["model"]
-    column, condition = learned["example"]
     say(f"{learned['target']}: {learned['why']}")
     say(
         f"learned from {learned['rows']} rows and {len(learned['columns'])} columns: "
@@ -131,11 +172,6 @@ def _tell(learned: dict[str, Any], table: str) -> None:
         note(one)
     rows = "without" if not learned["rows_in_file"] else "with"
     say(f"saved to {path}, {rows} the training rows")
-    path, rest, column = quote(path), "new.csv" if table == "-" else quote(table), quote(column)
     say("\nNext:")
-    classes = learned.get("classes", [])
-    of = f" --of {quote(str(classes[0]))}" if len(classes) > 2 else ""
-    say(f"  expecta predict {path} {rest} {'--proba' if classes else '--interval 0.9'}")
-    say(f'  expecta ask {path} "{condition}"{of}')
-    say(f"  expecta split {path} {column}{of}")
-    say(f"  expecta report {path} -o report.html")
+    for line in next_commands(learned, table):
+        say(f"  {line}")

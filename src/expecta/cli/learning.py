@@ -12,13 +12,15 @@ from expecta.densities import PSDD, ChowLiu
 from expecta.errors import DomainError
 from expecta.estimators import CircuitClassifier, CircuitRegressor
 from expecta.estimators.base import CircuitEstimator
-from expecta.explore.language.conditions import quoted
 from expecta.explore.questions.showing import number
 
 __all__ = ["Task", "held_out", "learn"]
 
 FEW = 10  # values of a number that may be classes
-MANY = 200  # classes that are rather names
+MANY = 50  # classes that are rather names
+COMMAS = r"^\s*[-+]?\d+(\.\d{3})*,\d+\s*$"  # such as 0,5 or 1.000,5
+POINTS = "decimal commas? Write its numbers with points, as 0.5"
+MOST = 0.5  # share of cells that tells what a column is
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,6 @@ class Task:
     why: str
     skipped: int
     notes: tuple[str, ...]
-    example: tuple[str, str]  # a column, and a condition on it
 
     @classmethod
     def of(
@@ -50,20 +51,43 @@ class Task:
         if pa.types.is_floating(table.schema.field(target).type):
             known &= ~np.isnan(table.column(target).to_numpy())
         skipped = int(np.count_nonzero(~known))
+        if skipped == len(known):
+            raise DomainError(
+                f"the target {target!r} is unknown in every row; fill it in, or name another column"
+            )
         if skipped and not skip:
             raise DomainError(
                 f"the target {target!r} is unknown in {skipped} row(s), the first of them row "
                 f"{int(np.argmin(known))}; remove them, or leave them out by --skip-unknown"
             )
-        if skipped == len(known):
-            raise DomainError(f"the target {target!r} is unknown in every row; name another")
         table = table.filter(pa.array(known))
         inputs = table.drop_columns(list({target, *drop}))
         if not inputs.num_columns:
             raise DomainError(f"the table has no column beside the target {target!r}; add some")
         y = table.column(target)
         classify, why, notes = _kind(y, target, classify)
-        return cls(inputs, y, target, classify, why, skipped, notes, _example(inputs))
+        return cls(inputs, y, target, classify, why, skipped, (*notes, *_doubts(inputs)))
+
+
+def _doubts(table: Any) -> list[str]:  # noqa: ANN401
+    """Say which columns are texts that may be meant as numbers."""
+    found = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if _share(column, COMMAS) > MOST:
+            found.append(f"column {name!r} is text: {POINTS}")
+        elif _share(column, r"^\d+$") == 1 and _share(column, r"^0\d") > 0:
+            found.append(f"column {name!r} has leading zeros, so it is text: codes, not numbers")
+    return found
+
+
+def _share(column: Any, pattern: str) -> float:  # noqa: ANN401
+    """Return the share of a column's known texts that a pattern matches; 0 for no texts."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return 0.0
+    return float(pc.mean(pc.match_substring_regex(column, pattern)).as_py() or 0.0)
 
 
 def _kind(y: Any, name: str, asked: bool | None) -> tuple[bool, str, tuple[str, ...]]:  # noqa: ANN401
@@ -74,8 +98,11 @@ def _kind(y: Any, name: str, asked: bool | None) -> tuple[bool, str, tuple[str, 
     numeric = pa.types.is_integer(y.type) or pa.types.is_floating(y.type)
     numeric = numeric or pa.types.is_decimal(y.type)
     classes = "a classifier, since it has classes"
+    commas = _share(y, COMMAS) > MOST
     if asked is False and not numeric:
-        raise DomainError(f"the target {name!r} has no numbers; leave --regress out")
+        raise DomainError(
+            f"the target {name!r} has no numbers; " + (POINTS if commas else "leave --regress out")
+        )
     if asked and numeric and _fractions(y):
         raise DomainError(f"the target {name!r} has numbers with fractions; leave --classify out")
     if asked is not None:
@@ -87,10 +114,12 @@ def _kind(y: Any, name: str, asked: bool | None) -> tuple[bool, str, tuple[str, 
         return False, "a regressor, since it has numbers", notes
     if pa.types.is_boolean(y.type):
         return True, "a classifier, since it is true or false", ()
-    if values > MANY:
+    if commas:
+        raise DomainError(f"the target {name!r} is text: {POINTS}")
+    if values > min(MANY, max(FEW, MOST * len(y))):
         raise DomainError(
-            f"the target {name!r} has {values} different values that are no numbers; name another "
-            f"column, or pass --classify if they are classes"
+            f"the target {name!r} has {values} different values in {len(y)} rows that are no "
+            f"numbers; name another column, or pass --classify if they are classes"
         )
     return True, f"{classes}: {values} different ones, no numbers", ()
 
@@ -99,22 +128,6 @@ def _fractions(y: Any) -> bool:  # noqa: ANN401
     """Whether some numbers are not whole."""
     values = np.asarray(y.to_pylist(), np.float64)
     return bool(np.any(values != np.rint(values)))
-
-
-def _example(table: Any) -> tuple[str, str]:  # noqa: ANN401
-    """Return a column to ask about, categories first, and a condition on it."""
-    import pyarrow as pa
-
-    def is_text(name: str) -> bool:
-        kind = table.schema.field(name).type
-        return bool(pa.types.is_string(kind) or pa.types.is_dictionary(kind))
-
-    names = table.column_names
-    column = next((name for name in names if is_text(name)), names[0])
-    values = table.column(column).drop_null()
-    value = values[len(values) // 2].as_py() if len(values) else None
-    shown = repr(value) if isinstance(value, str) else f"{value}"
-    return column, f"{quoted(column)} {'==' if isinstance(value, str) else '<='} {shown}"
 
 
 def learn(task: Task, density: str, max_bins: int, seed: int) -> CircuitEstimator:
@@ -148,15 +161,28 @@ def held_out(model: CircuitEstimator) -> dict[str, Any]:
         assert model.seen_.target is not None
         noise, spread = model.noise_, float(np.std(model.seen_.target))
         explained = 1.0 - (noise / spread) ** 2 if spread > 0 else np.nan
-        said = (
-            f"on rows held out its error is {number(noise)} (root mean square), where the target "
-            f"varies by {number(spread)}: {explained:.0%} of the variance is explained"
-        )
+        said = _said(noise, spread, explained, len(model.seen_.target))
         return {"noise": noise, "target_std": spread, "explained": explained, "said": said}
     assert isinstance(model, CircuitClassifier)
     tried = [loss for losses in model.validation_.values() for loss in losses.values()]
     loss = min(tried, default=np.nan)
     classes = ", ".join(map(str, model.classes_.tolist()[:12]))
     measured = f"on rows held out its loss is {number(loss)} nats per class"
-    said = f"{measured if tried else 'too few rows to hold some out'}; classes: {classes}"
+    if len(model.classes_) == 1:
+        measured = "all rows have one class, so it predicts that always"
+    elif not tried:
+        measured = "too few rows to hold some out"
+    said = f"{measured}; classes: {classes}"
     return {"held_out_loss": loss, "classes": model.classes_.tolist(), "said": said}
+
+
+def _said(noise: float, spread: float, explained: float, rows: int) -> str:
+    """Say how well a regressor does."""
+    if rows == 1:
+        return "a single row: it predicts that row's target, and nothing tells how well"
+    if not spread > 0:
+        return "the target is the same in all rows, and so are predictions"
+    return (
+        f"on rows held out its error is {number(noise)} (root mean square), where the target "
+        f"varies by {number(spread)}: {explained:.0%} of the variance is explained"
+    )

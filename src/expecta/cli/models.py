@@ -5,19 +5,21 @@ from __future__ import annotations
 import csv
 from datetime import datetime, timedelta
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from expecta.cli import tables
+from expecta.cli.csvs import CsvText
 from expecta.cli.output import note
 from expecta.encoding.categories import CategoryColumn
 from expecta.encoding.columns import Column, suggestion
 from expecta.encoding.scalars import is_missing, number
-from expecta.errors import DomainError
+from expecta.errors import DomainError, FormatError
 from expecta.estimators.base import CircuitEstimator
 
-__all__ = ["aligned", "load", "read_rows", "row_of"]
+__all__ = ["aligned", "load", "load_for", "read_rows", "read_typed", "row_of"]
 
 SHOWN = 3  # unseen values that a note names
 
@@ -26,14 +28,56 @@ def load(path: Path) -> CircuitEstimator:
     """Read a model that ``expecta fit``, or an estimator's ``save``, wrote."""
     from expecta.estimators.files import load as read
 
-    return read(path)
+    if str(path) == "-":
+        raise DomainError("models are not read from standard input; name the model's file")
+    try:
+        return read(path)
+    except FormatError:
+        if not tables.is_table(str(path)):
+            raise
+        raise DomainError(f"{path} is a table; the model comes first: MODEL, then TABLE") from None
+
+
+def load_for(path: Path, of: str | None) -> CircuitEstimator:
+    """Read a model of which one class is asked about, if it has classes."""
+    model = load(path)
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        if of is not None:
+            raise DomainError(f"this model predicts numbers, not classes; leave --of {of} out")
+        return model
+    labels = [str(one) for one in classes.tolist()]
+    if of is None and len(labels) > 2:
+        raise DomainError(
+            f"there are {len(labels)} classes; name one: --of {quote(labels[0])}; "
+            + suggestion("", labels)
+        )
+    if of is not None and of not in labels:
+        near = [one for one in labels if one.lower() == of.lower()] or [of]
+        raise DomainError(f"--of: there is no class {of!r}; {suggestion(near[0], labels)}")
+    return model
 
 
 def read_rows(model: CircuitEstimator, path: str) -> tuple[Any, Any]:
-    """Read a table, and return it as it is and as the model takes it."""
-    texts = [column.name for column in model.encoder_.columns_ if _is_text(column)]
-    table = tables.read(path, texts)
+    """Read a table, and return it as it was written and as the model takes it.
+
+    Of CSV every cell is the text that was in the file, so that it can be written again.
+    """
+    table, text = _read(model, path)
+    return table if text is None else text.as_written(), aligned(model, table)
+
+
+def read_typed(model: CircuitEstimator, path: str) -> tuple[Any, Any]:
+    """Read a table, and return it with types and as the model takes it."""
+    table, _ = _read(model, path)
     return table, aligned(model, table)
+
+
+def _read(model: CircuitEstimator, path: str) -> tuple[Any, CsvText | None]:
+    columns = model.encoder_.columns_
+    texts = [column.name for column in columns if _is_text(column)]
+    numbers = [column.name for column in columns if column.name not in texts]
+    return tables.read_both(path, texts, numbers)
 
 
 def _is_text(column: Column) -> bool:

@@ -47,6 +47,8 @@ def writable(path: str | Path) -> Path:
     """Return a path that a file can be written to, or complain before the work is done."""
     path = Path(path)
     folder = path.parent
+    if str(path) == "-":
+        raise DomainError("this is not written to standard output; name a file")
     if path.is_dir():
         raise DomainError(f"{path} is a folder; name a file in it, such as {path / 'out'}")
     if not folder.is_dir():

@@ -41,13 +41,14 @@ def predict(
     density, and what the options ask for.
     """
     from expecta.cli import tables
-    from expecta.cli.models import load, read_rows
+    from expecta.cli.models import load, read_rows, read_typed
 
     if output != "-":
         writable(output)
-        tables.write_format(output)
+    as_text = tables.write_format(output) in ("csv", "tsv")
+    _check_coverage(interval)
     estimator = load(model)
-    given, rows = read_rows(estimator, table)
+    given, rows = (read_rows if as_text else read_typed)(estimator, table)
     wanted = predictions(estimator, rows, std=std, interval=interval, proba=proba)
     names = []
     for name, values in wanted.items():
@@ -61,6 +62,22 @@ def predict(
         document({"written": output, "columns": names, "rows": given.num_rows})
     elif output != "-":
         note(f"{given.num_rows} rows with {', '.join(names)} are in {output}")
+
+
+def _check_coverage(interval: float | None) -> None:
+    if interval is not None and not 0 < interval < 1:
+        remedy = f"; write it as a share: {interval / 100:g}" if 1 < interval < 100 else ""
+        raise DomainError(f"coverage lies between 0 and 1, not {interval:g}{remedy}")
+
+
+def _tell_endless(ends: Any, interval: float) -> None:  # noqa: ANN401
+    """Say that intervals have no ends, where training rows were too few for them."""
+    endless = int(np.count_nonzero(np.isinf(ends).any(axis=1)))
+    if endless:
+        note(
+            f"the interval has no ends in {endless} row(s): the training rows are too few to tell "
+            f"{interval:.0%} intervals; learn from more, or ask for less"
+        )
 
 
 def predictions(
@@ -84,6 +101,7 @@ def predictions(
             found[f"{target}_std"] = model.predict(rows, return_std=True)[1]
         if interval is not None:
             ends = model.predict_interval(rows, interval)
+            _tell_endless(ends, interval)
             found |= {f"{target}_low": ends[:, 0], f"{target}_high": ends[:, 1]}
         return {name: pa.array(values, from_pandas=True) for name, values in found.items()}
     if std or interval is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -23,8 +25,19 @@ Which = Annotated[
         "--row", metavar="ROW", help="A row of the table, from 0; or one like age=40,smoker=yes."
     ),
 ]
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no number to compare with; write one, such as 0.5")
+    return value
+
+
 Threshold = Annotated[
-    float, typer.Option(metavar="T", help='The decision is "yes" from this prediction on.')
+    float,
+    typer.Option(
+        metavar="T", callback=_finite, help='The decision is "yes" from this prediction on.'
+    ),
 ]
 
 
@@ -38,9 +51,9 @@ def explain(
     json: Json = False,
 ) -> None:
     """Share each prediction out among the known columns: conditional Shapley values."""
-    from expecta.cli.models import load
+    from expecta.cli.models import load_for
 
-    estimator = load(model)
+    estimator = load_for(model, of)
     answer(estimator.shapley(_rows(estimator, table, row), of=of, seed=seed), json, plot)
 
 
@@ -54,10 +67,12 @@ def sufficient(
     json: Json = False,
 ) -> None:
     """Find a smallest set of a row's known columns that is enough for its decision."""
-    from expecta.cli.models import load
+    from expecta.cli.models import load_for
 
-    estimator = load(model)
+    estimator = load_for(model, of)
     found = _rows(estimator, table, row)
+    if table is not None and found.num_rows > 1:
+        raise DomainError(f"which of the {found.num_rows} rows? Add its number, from 0: --row 0")
     answer(estimator.sufficient(found, threshold, probability=probability, of=of), json)
 
 
@@ -70,9 +85,9 @@ def stability(
     json: Json = False,
 ) -> None:
     """Tell how likely each row's decision stands once all is known."""
-    from expecta.cli.models import load, read_rows
+    from expecta.cli.models import load_for, read_rows
 
-    estimator = load(model)
+    estimator = load_for(model, of)
     _, rows = read_rows(estimator, table)
     answer(estimator.stability(rows, threshold, of=of), json, plot)
 
@@ -90,7 +105,7 @@ def _rows(model: Any, table: str | None, row: str | None) -> Any:  # noqa: ANN40
     """Return the rows to explain: of a table, one of them, or one that is written down."""
     from expecta.cli.models import read_rows, row_of
 
-    numbered = row is not None and row.strip().isdecimal()
+    numbered = row is not None and re.fullmatch(r"\s*[-+]?\d+\s*", row)
     if row is not None and not numbered:
         if table is not None:
             raise DomainError(
@@ -103,7 +118,7 @@ def _rows(model: Any, table: str | None, row: str | None) -> Any:  # noqa: ANN40
     _, rows = read_rows(model, table)
     if row is None:
         return rows
-    if int(row) >= rows.num_rows:
+    if not 0 <= int(row) < rows.num_rows:
         raise DomainError(f"there is no row {row}; rows are numbered 0 to {rows.num_rows - 1}")
     return rows.slice(int(row), 1)
 

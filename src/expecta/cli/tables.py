@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from expecta.cli.csvs import CsvText, as_text
 from expecta.errors import DomainError
 
-__all__ = ["fresh_name", "read", "write", "write_format"]
+__all__ = ["fresh_name", "is_table", "read", "read_both", "write", "write_format"]
 
 FORMATS = {
     ".csv": "csv",
@@ -26,79 +27,75 @@ FORMATS = {
     ".ndjson": "json",
 }
 PACKED = (".gz", ".bz2", ".zst")
+RAGGED = "give every line as many cells as the header, and texts with commas quotes"
 
 
-def read(path: str, texts: Iterable[str] = ()) -> Any:  # noqa: ANN401
+def read(path: str, texts: Iterable[str] = (), numbers: Collection[str] = ()) -> Any:  # noqa: ANN401
     """Read a table; ``-`` is CSV from standard input.
 
     Types of CSV columns are inferred (numbers, dates, Booleans, text), except those that are
-    to be ``texts``. An empty cell, NA, NaN and null are unknown.
+    to be ``texts``. An empty cell, NA, NaN and null are unknown. Digits with leading zeros
+    are text, unless they are to be ``numbers``.
     """
+    return read_both(path, texts, numbers)[0]
+
+
+def read_both(
+    path: str, texts: Iterable[str] = (), numbers: Collection[str] = ()
+) -> tuple[Any, CsvText | None]:
+    """Read a table as ``read`` does, and return the text of CSV beside it."""
     import pyarrow as pa
 
-    known = "-" if path == "-" else _present(path)
+    if path != "-":
+        _present(path)
     kind = "csv" if path == "-" else _format(path, packed=True)
     try:
-        if known == "-":
-            table = _read_csv(sys.stdin.buffer.read(), ",", texts)
-        elif kind in ("csv", "tsv"):
-            with pa.input_stream(known) as stream:
-                table = _read_csv(stream.read(), "\t" if kind == "tsv" else ",", texts)
-        else:
-            table = _read_binary(known, kind)
-    except pa.ArrowException as problem:
-        first = str(problem).splitlines()[0]
-        raise DomainError(f"{path} is not a table that can be read as {kind}: {first}") from None
-    return _checked(path, table)
+        if kind not in ("csv", "tsv"):
+            return _checked(path, _read_binary(path, kind)), None
+        text = CsvText.of(_bytes(path), "\t" if kind == "tsv" else ",", path)
+        return _checked(path, text.typed(texts, numbers)), text
+    except (pa.ArrowException, OSError) as problem:
+        said = str(problem)
+        first = said.splitlines()[0].removesuffix(".") if said else type(problem).__name__
+        remedy = RAGGED if "columns, got" in first else f"is it {kind}, and is its ending right?"
+        raise DomainError(f"{path} cannot be read as {kind}: {first}; {remedy}") from None
 
 
-def _present(path: str) -> str:
-    """Return a path at which a file is; complain otherwise."""
+def _bytes(path: str) -> bytes:
+    """Read a file, unpacked; ``-`` is standard input."""
+    import pyarrow as pa
+
+    if path == "-":
+        return sys.stdin.buffer.read()
+    with pa.input_stream(path) as stream:
+        found: bytes = stream.read()
+    return found
+
+
+def is_table(path: str) -> bool:
+    """Whether a name ends as that of a table."""
+    return _ending(path, packed=True) in FORMATS
+
+
+def _present(path: str) -> None:
+    """Complain unless there is a file."""
     with Path(path).open("rb"):
-        return path
+        pass
+
+
+def _ending(path: str, *, packed: bool) -> str:
+    endings = [one.lower() for one in Path(path).suffixes[-2:]]
+    if packed and len(endings) == 2 and endings[-1] in PACKED:
+        endings = endings[:1]
+    return endings[-1] if endings else ""
 
 
 def _format(path: str, *, packed: bool) -> str:
-    endings = Path(path).suffixes[-2:]
-    if packed and len(endings) == 2 and endings[-1].lower() in PACKED:
-        endings = endings[:1]
-    found = FORMATS.get(endings[-1].lower()) if endings else None
+    found = FORMATS.get(_ending(path, packed=packed))
     if found is None:
         known = ", ".join(FORMATS)
         raise DomainError(f"{path}: what kind of table is this? Its name may end in {known}")
     return found
-
-
-def _read_csv(data: bytes, delimiter: str, texts: Iterable[str]) -> Any:  # noqa: ANN401
-    import pyarrow as pa
-    from pyarrow import csv
-
-    if not data.strip():
-        raise DomainError("the table is empty: it has no header and no rows; is it the right file?")
-    if delimiter == "," and _header(data, ";") > _header(data, ","):
-        delimiter = ";"
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        raise DomainError(
-            "the table is not UTF-8 text; convert it, such as: iconv -f latin1 -t utf-8"
-        ) from None
-    return csv.read_csv(
-        pa.BufferReader(data),
-        parse_options=csv.ParseOptions(
-            delimiter=delimiter,
-            newlines_in_values=True,
-            ignore_empty_lines=_header(data, delimiter) > 0,  # of one column it is a hole
-        ),
-        convert_options=csv.ConvertOptions(
-            strings_can_be_null=True, column_types=dict.fromkeys(texts, pa.string())
-        ),
-    )
-
-
-def _header(data: bytes, delimiter: str) -> int:
-    """Count a delimiter in the first line."""
-    return data.split(b"\n", 1)[0].count(delimiter.encode())
 
 
 def _read_binary(path: str, kind: str) -> Any:  # noqa: ANN401
@@ -131,9 +128,10 @@ def _checked(path: str, table: Any) -> Any:  # noqa: ANN401
 
 def write_format(path: str) -> str:
     """Return the format that a table is written in by its ending; complain of others."""
-    found = "csv" if path == "-" else _format(path, packed=False)
-    if found == "json":
-        raise DomainError(f"{path}: tables are written as .csv, .tsv, .parquet or .arrow")
+    found = "csv" if path == "-" else FORMATS.get(_ending(path, packed=False))
+    if found is None or found == "json":
+        known = ", ".join(ending for ending, kind in FORMATS.items() if kind != "json")
+        raise DomainError(f"{path}: a table that is written may end in {known}")
     return found
 
 
@@ -168,10 +166,7 @@ def _write_to(sink: Any, table: Any, kind: str) -> None:  # noqa: ANN401
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
     else:
-        from pyarrow import csv
-
-        options = csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
-        csv.write_csv(_plain(table), sink, options)
+        sink.write(as_text(_plain(table), "\t" if kind == "tsv" else ","))
 
 
 def _plain(table: Any) -> Any:  # noqa: ANN401
