@@ -37,7 +37,10 @@ from predictions import DATA, RESULTS, TARGETS, load
 
 RATES = range(10, 100, 10)
 MASKS = {"insurance": 5, "abalone": 3, "delta-ailerons": 2, "elevators": 1}
-DENSITIES = {"tree": LatentTree(random_state=0), "psdd": PSDD(random_state=0)}
+DENSITIES = {
+    "tree": LatentTree(random_state=0),
+    "psdd": PSDD(vtree="bottom-up", start="independent", random_state=0),
+}
 found: list[dict[str, object]] = []
 
 
