@@ -35,7 +35,7 @@ def main(words: list[str] | None = None) -> None:
     given = parser.parse_args(words)
     os.environ.setdefault("EXPECTA_DATA", str(data.DATA))
     build = data.ROOT / "build" / ("evaluation-quick" if given.quick else "evaluation")
-    results = build / "results" if given.quick else data.RESULTS / "evaluation"
+    results = build / "cells" if given.quick else data.RESULTS / "evaluation"
     console = Console(stderr=True)
     for part in [part for part in given.parts if part != "page"]:
         cells = Cells(results, part, cache=build / "cache", fresh=given.fresh)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 
 import numpy as np
@@ -41,7 +42,11 @@ def depending(X: pd.DataFrame, mechanism: str, share: float, seed: int) -> np.nd
     ampute = MultivariateAmputation(prop=share, patterns=patterns, seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return np.isnan(ampute.fit_transform(numbers.to_numpy()))
+        logging.disable(logging.WARNING)
+        try:
+            return np.isnan(ampute.fit_transform(numbers.to_numpy()))
+        finally:
+            logging.disable(logging.NOTSET)
 
 
 def masks(X: pd.DataFrame, holes: str, seed: int) -> np.ndarray:
