@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation import part_d
-from evaluation.data import Absent
+from evaluation.data import AbsentError
 from expecta import using
 
 console = Console(width=150)
@@ -30,7 +30,7 @@ def main(named):
         for label, do in items:
             try:
                 lines.append((label, do()))
-            except Absent as why:
+            except AbsentError as why:
                 console.print(f"skipped {setting}, {label}: {why}")
         if lines:
             names = list(dict.fromkeys(key for _, line in lines for key in line))

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from .data import Absent
+from .data import AbsentError
 
 FIELDS = ("part", "set", "method", "setting", "seed", "metric", "value", "run")
 LAST = "cell seconds"
@@ -109,7 +109,7 @@ class Cells:
                 start = time.perf_counter()
                 try:
                     self.add(key, compute(), time.perf_counter() - start)
-                except Absent as why:
+                except AbsentError as why:
                     note(skipped, f"{key.set}: {why}", console)
                 except Exception as error:  # one cell must not end hours of work
                     why = "".join(traceback.format_exception_only(error)).strip()

@@ -1,4 +1,4 @@
-"""Learn pairs of circuits on the authors' bits, and predict with hidden bits by the paper's ways."""
+"""Learn pairs of circuits on bits, and predict with hidden bits in the ways of the paper."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from expecta import (
 )
 from expecta.learn.regression import Curve, grow
 
-from .data import Absent
+from .data import AbsentError
 from .holes import hide_bits
 from .metrics import rmse
 
@@ -120,9 +120,9 @@ def mice(rows: np.ndarray, seed: int) -> np.ndarray:
     try:
         from statsmodels.imputation.mice import MICEData
     except ImportError:
-        raise Absent("no statsmodels, so no MICE") from None
+        raise AbsentError("no statsmodels, so no MICE") from None
     if np.any(np.all(rows < 0, axis=0)):
-        raise Absent("MICE needs a known value in every column")
+        raise AbsentError("MICE needs a known value in every column")
     table = np.where(rows < 0, np.nan, rows).astype(float)
     frame = pd.DataFrame(table, columns=[f"x{k}" for k in range(rows.shape[1])])
     np.random.seed(seed)  # noqa: NPY002  (statsmodels draws from the global state)

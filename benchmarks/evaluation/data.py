@@ -35,7 +35,7 @@ TARGETS = {
 IMAGES = ("mnist", "fmnist")
 
 
-class Absent(Exception):
+class AbsentError(Exception):
     """Something that a cell needs is not on this machine: the cell is skipped, visibly."""
 
 
@@ -43,7 +43,7 @@ def path(*parts: str) -> Path:
     """A file or folder of the shared data, which must be there."""
     found = DATA.joinpath(*parts)
     if not found.exists():
-        raise Absent(f"no {'/'.join(parts)} in the data folder; set EXPECTA_DATA")
+        raise AbsentError(f"no {'/'.join(parts)} in the data folder; set EXPECTA_DATA")
     return found
 
 
@@ -127,9 +127,7 @@ def task(name: str, seed: int, at_most: tuple[int, int] = AT_MOST) -> Task:
     known = X.notna().all(axis=1).to_numpy()  # holes are made here, where the truth is known
     X, y = X[known], y[known]
     classes = y if kind == "classification" else None
-    X, test, y, y_test = train_test_split(
-        X, y, test_size=0.3, random_state=seed, stratify=classes
-    )
+    X, test, y, y_test = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=classes)
     n, m = at_most
     X, test = X.iloc[:n].reset_index(drop=True), test.iloc[:m].reset_index(drop=True)
     return Task(name, kind, X, y[:n], test, y_test[:m])
@@ -157,7 +155,9 @@ def _openml(name: str) -> tuple[str, pd.DataFrame, np.ndarray]:
         try:
             bunch: Any = fetch_openml(theirs, version=version, as_frame=True, n_retries=0)
         except (OSError, ValueError) as error:
-            raise Absent(f"{name} is neither in the data folder nor on OpenML ({error})") from None
+            raise AbsentError(
+                f"{name} is neither in the data folder nor on OpenML ({error})"
+            ) from None
         table, target = bunch.data, bunch.target
     table = pd.DataFrame(
         {

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from .data import Absent
+from .data import AbsentError
 
 
 def hide_bits(x: np.ndarray, count: int, *seed: int) -> np.ndarray:
@@ -27,7 +27,7 @@ def depending(X: pd.DataFrame, mechanism: str, share: float, seed: int) -> np.nd
     try:
         from pyampute.ampute import MultivariateAmputation
     except ImportError:
-        raise Absent("no pyampute, so holes at random only") from None
+        raise AbsentError("no pyampute, so holes at random only") from None
     rng = np.random.default_rng(seed)
     numbers = pd.DataFrame({name: pd.factorize(X[name], sort=True)[0] for name in X}).astype(float)
     numbers += 1e-6 * rng.normal(size=numbers.shape)  # it cannot standardise constants

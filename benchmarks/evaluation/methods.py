@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     ExtraTreesRegressor,
@@ -28,7 +29,7 @@ from expecta import (
     LatentTree,
 )
 
-from .data import Absent, Task
+from .data import AbsentError, Task
 from .holes import hide, masks, patterns_for
 from .metrics import LEVELS
 
@@ -89,7 +90,7 @@ def model(name: str, kind: str) -> Any:
 
         return (LGBMRegressor if regression else LGBMClassifier)(verbose=-1, n_jobs=2)
     except ImportError:
-        raise Absent(f"no {name}") from None
+        raise AbsentError(f"no {name}") from None
 
 
 MODELS = ("boosting", "xgboost", "lightgbm", "linear")
@@ -223,7 +224,7 @@ class Setting:
 
     def _native(self, name: str) -> tuple[np.ndarray, dict[str, float]]:
         if name == "linear":
-            raise Absent("linear models take no NaN")
+            raise AbsentError("linear models take no NaN")
         return self._plain(name, self.F, self.task.y, self.G, 0.0, 0.0)
 
     def _indicator(self, name: str) -> tuple[np.ndarray, dict[str, float]]:
@@ -271,9 +272,7 @@ class Setting:
         kind, y = self.task.kind, self.task.y
         used = [model(name, kind).fit(F, y) for F in (one[:1] if self.complete else one)]
         fitted = time.perf_counter()
-        told = [
-            self.outputs(used[0 if self.complete else k], rows) for k, rows in enumerate(G)
-        ]
+        told = [self.outputs(used[0 if self.complete else k], rows) for k, rows in enumerate(G)]
         fit = self.spent(("fit", "multiple"), ("filled", "multiple")) + fitted - start
         again = self.spent(("told", "multiple", "rows")) + time.perf_counter() - fitted
         return np.mean(told, axis=0), self._times(fit, again)
@@ -312,8 +311,9 @@ class Setting:
     def _calibrated(self, inner: Setting) -> np.ndarray:
         """Of the predictor of fewer rows, calibrated on the rows that it has not seen."""
         used = inner.expected("boosting").calibrate(inner.test, inner.task.y_test)
-        sides = [used.predict_interval(self.test, 1 - 2 * q) for q in LEVELS[:9]]
-        low = np.stack([side[:, 0] for side in sides], axis=1)
-        high = np.stack([side[:, 1] for side in sides[::-1]], axis=1)
-        return np.concatenate([low, used.predict(self.test)[:, None], high], axis=1)
-
+        mean, std = used.predict(self.test, return_std=True)  # once for all levels
+        side = 2 * LEVELS - 1
+        holes = np.count_nonzero(self.gone, axis=1)
+        level = used.calibration_.level(holes, np.abs(side))  # (rows, levels)
+        spread = np.sqrt(std**2 + used.noise_**2)[:, None]
+        return mean[:, None] + np.sign(side) * spread * ndtri((1 + level) / 2)

@@ -103,7 +103,7 @@ def over_seeds(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 def published() -> pd.DataFrame:
     try:
         frame = pd.DataFrame(data.published())
-    except data.Absent:
+    except data.AbsentError:
         frame = pd.DataFrame(columns=["dataset", "method", "percent", "mean", "std", "repeats"])
     return frame.astype({"percent": int, "mean": float, "std": float, "repeats": int})
 
@@ -250,7 +250,7 @@ def rank_tables(cells: pd.DataFrame, folder: Path) -> str:
         ranked = grid.rank(axis=1).groupby("set").mean()  # a data set counts once
         complete = ranked.dropna(axis=1)
         left = sorted(set(grid.columns) - set(complete.columns))
-        found[f"{scenario}: {len(complete)} sets"] = ranks(complete)
+        found[f"scenario {scenario}, data sets: {len(complete)}"] = ranks(complete)
         if left:
             text += f"Not ranked in {scenario}, as some set has no figure: {', '.join(left)}.\n\n"
     figures.ranks(found, folder / "ranks.svg", OURS)

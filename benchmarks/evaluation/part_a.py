@@ -42,7 +42,9 @@ class Bits:
         if whose == "authors":
             found = data.authors_pair(self.name)
         else:
-            found = circuits.best_pair(self.data, self.folder, ["bottom-up"] if self.quick else None)
+            found = circuits.best_pair(
+                self.data, self.folder, ["bottom-up"] if self.quick else None
+            )
         circuits.check(found, self.data.test[0])
         return found
 
@@ -245,7 +247,7 @@ def work(cells: Cells, quick: bool, only: list[str]):
 def _section52():
     try:
         lines = queries()
-    except data.Absent:
+    except data.AbsentError:
         return
     for line in lines:
         for whose in ("authors", "learned"):

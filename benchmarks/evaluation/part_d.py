@@ -260,7 +260,7 @@ def boosted(trees: int, depth: int, n: int) -> dict[str, float]:
     try:
         from xgboost import XGBRegressor
     except ImportError:
-        raise data.Absent("no xgboost") from None
+        raise data.AbsentError("no xgboost") from None
     X, y, density, many = elevators()
     model = XGBRegressor(n_estimators=trees, max_depth=depth, n_jobs=2).fit(X, y)
     start = time.perf_counter()
