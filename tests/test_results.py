@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-# A measured passage begins with <!-- measured: FILE.csv column=value ... --> and ends with
-# <!-- end -->. Every number in it must be in that file of benchmarks/results, in a line whose
+# A measured passage begins with <!-- measured: FILE.csv,... column=value ... --> and ends with
+# <!-- end -->. Every number in it must be in these files of benchmarks/results, in a line whose
 # columns have these values, rounded to the digits that are shown (a percentage is a share).
 # Words in `code` and the first column of a table are not numbers that were measured.
 PASSAGE = re.compile(r"<!-- measured: (\S+\.csv)(.*?) -->\n(.*?)<!-- end -->", re.DOTALL)
@@ -37,11 +37,13 @@ def quoted(text):
     return [one for line in lines for one in NUMBER.findall(line)]
 
 
-def measured(name, words):
-    """Numbers of a file, of the lines whose columns have the values that are asked for."""
+def measured(names, words):
+    """Numbers of files, of the lines whose columns have the values that are asked for."""
     asked = dict(re.findall(r"(\w+)=(\"[^\"]*\"|\S+)", words))
-    with (RESULTS / name).open(encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
+    lines = []
+    for name in names.split(","):
+        with (RESULTS / name).open(encoding="utf-8") as file:
+            lines += csv.DictReader(file)
     found = []
     for line in lines:
         if all(line[key] == value.strip('"') for key, value in asked.items()):
@@ -66,8 +68,8 @@ def said(one, value):
 def unfounded(text):
     """Numbers of the measured passages of a page that are in no result."""
     wrong = []
-    for name, words, passage in PASSAGE.findall(text):
-        values = measured(name, words)
+    for names, words, passage in PASSAGE.findall(text):
+        values = measured(names, words)
         wrong += [one for one in quoted(passage) if not any(said(one, v) for v in values)]
     return wrong
 
