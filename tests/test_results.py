@@ -129,7 +129,7 @@ def filled(evaluation, folder):
                 for percent in (0, 50)
                 for seed in (0, 1)
             ),
-            ("mnist", "taylor1", "figure3/learned/50", 0, {"accuracy": 0.75}),
+            ("mnist", "taylor1", "figure3/learned/50", 0, {"accuracy": 0.75, "images": 10_000}),
             (
                 "insurance",
                 "data",

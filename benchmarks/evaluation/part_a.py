@@ -147,7 +147,7 @@ class Images:
         x, y = self.test
         few = SPECTRAL // (10 if self.quick else 1)
         n = few if method == "spectral" else len(x)
-        rows = hide_bits(x, round(percent * 7.84), percent, seed)[:n]
+        rows = hide_bits(x, int(percent * 7.84), percent, seed)[:n]  # rounded down as theirs
         told = self.ways(whose)[method](rows).argmax(axis=1)
         found = {"accuracy": float(np.mean(told == y[:n])), "images": n}
         if method == "taylor1":
