@@ -130,7 +130,7 @@ def scaling(panels: dict[str, pd.DataFrame], path: Path) -> None:
         ax.set_title(title)
         ax.set_xlabel(x)
         ax.set_ylabel(y)
-        ax.set_xticks(frame[x], [f"{value:.2g}" for value in frame[x]], fontsize=6, rotation=45)
+        ax.set_xticks(frame[x], [f"{value:,.0f}" for value in frame[x]], fontsize=6, rotation=45)
         ax.xaxis.set_minor_locator(mpl.ticker.NullLocator())
         if np.ptp(np.log10(frame[y])) < 0.3:
             ax.set_ylim(frame[y].min() / 3, frame[y].max() * 3)
