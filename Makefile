@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test bench lint format clean
+.PHONY: setup demo test bench paper paper-quick lint format clean
 
 setup: .venv/.installed
 
@@ -27,6 +27,18 @@ bench: setup
 	$(BIN)/python benchmarks/refit.py
 	$(BIN)/python benchmarks/images.py
 	$(BIN)/python -m pytest -m slow
+
+# Every empirical figure, for hours: goes on where it stopped, and writes docs/results.md.
+paper: .venv/.bench
+	$(BIN)/python -m benchmarks.evaluation A B C D page
+
+# The same with small settings, into build/evaluation-quick.
+paper-quick: .venv/.bench
+	$(BIN)/python -m benchmarks.evaluation A B C D page --quick
+
+.venv/.bench: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	touch $@
 
 lint: setup
 	$(BIN)/ruff check .

@@ -10,118 +10,59 @@ Needs the data in EXPECTA_DATA, by default ../shared/data.
 from __future__ import annotations
 
 import csv
-import os
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from expecta import PSDD, ChowLiu, Independent, LatentTree
+from evaluation.data import DATA, RESULTS
+from evaluation.part_c import SETS, TABLES, models, splits
+from evaluation.part_c import learn as score
+from expecta import ChowLiu, LatentTree
 from expecta.learn.information import mutual_information
 from expecta.learn.trees.expectation import Table, expected_counts, log_likelihoods
 from expecta.learn.trees.layout import Layout
 from expecta.learn.trees.start import prototype_start
 from expecta.learn.trees.tree import Tree
 
-HERE = Path(__file__).parent
-os.environ.setdefault("EXPECTA_DATA", str(HERE.parent.parent / "shared" / "data"))
-DATA = Path(os.environ["EXPECTA_DATA"])
-RESULTS = HERE / "results" / "densities.csv"
+FILE = RESULTS / "densities.csv"
 
-# Mean test log-likelihoods: the mark to reach, and the authors' own circuits.
-TABLES = {
-    "insurance": (-8.65, -10.70),
-    "abalone": (-9.40, -9.63),
-    "delta-ailerons": (-7.82, -9.60),
-    "elevators": (-17.46, -27.35),
-    "mnist": (-106.5, -132.7),
-    "fmnist": (-148.0, -237.7),
-}
-# Published: Strudel (one circuit), and a mixture of four hidden Chow-Liu trees.
-SETS = {
-    "nltcs": (-6.06, -6.00),
-    "msnbc": (-6.05, -6.06),
-    "kdd": (-2.17, -2.14),
-    "plants": (-13.56, -14.27),
-    "baudio": (-42.29, -39.77),
-    "jester": (-55.25, -52.38),
-    "tretail": (-10.99, -10.86),
-    "pumsb_star": (-25.67, -23.65),
-    "kosarek": (-10.92, -10.60),
-    "msweb": (-10.07, -9.91),
-    "tmovie": (-59.57, -50.54),
-    "cwebkb": (-159.9, -150.8),
-    "cr52": (-92.0, -85.9),
-    "c20ng": (-160.9, -153.6),
-    "bbc": (-258.4, -249.0),
-    "ad": (-16.4, -16.1),
-}
-IMAGES = ("mnist", "fmnist")
-STATES = (8, 16, 32, 64)
 ONLY = [a.removeprefix("only=") for a in sys.argv[1:] if a.startswith("only=")]
 
 
-def splits(name):
-    folder = "splits" if name in TABLES else "density"
-    with np.load(DATA / folder / f"{name}.npz") as file:
-        return [file[part].astype(np.int8) for part in ("x_train", "x_valid", "x_test")]
-
-
-def models(name):
-    yield "independent", Independent()
-    yield "chow-liu", ChowLiu(pseudo_count=1.0)
-    yield "latent tree", LatentTree(states=(16, 32) if name in IMAGES else STATES)
-    if name not in IMAGES:
-        yield "psdd", PSDD(max_seconds=540)
-    if name in TABLES and name not in IMAGES:
-        yield "psdd from independent", PSDD(start="independent", max_seconds=540)
-
-
 def done():
-    if not RESULTS.exists():
+    if not FILE.exists():
         return {}
-    with RESULTS.open() as file:
+    with FILE.open() as file:
         return {(line["set"], line["model"]): line for line in csv.DictReader(file)}
 
 
 def learn(names):
-    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.mkdir(exist_ok=True)
     for name in names:
-        train, valid, test = splits(name)
         for label, model in models(name):
             if ONLY and label not in ONLY:
                 continue
             if (name, label) in done():
                 continue
-            began = time.perf_counter()
-            model.fit(train, valid)
-            seconds = time.perf_counter() - began
-            check(model.circuit, test)
+            found = score(name, model)
             line = {
                 "set": name,
                 "model": label,
-                "valid": f"{model.score(valid):.4f}",
-                "test": f"{model.score(test):.4f}",
-                "parameters": model.circuit.structure.n_edges,
-                "seconds": f"{seconds:.1f}",
+                "valid": f"{found['valid']:.4f}",
+                "test": f"{found['test']:.4f}",
+                "parameters": found["parameters"],
+                "seconds": f"{found['seconds']:.1f}",
                 "how": model.learned_.how,
             }
-            fresh = not RESULTS.exists()
-            with RESULTS.open("a", newline="") as file:
+            fresh = not FILE.exists()
+            with FILE.open("a", newline="") as file:
                 writer = csv.DictWriter(file, list(line))
                 if fresh:
                     writer.writeheader()
                 writer.writerow(line)
             print("  ".join(map(str, line.values())), flush=True)
-
-
-def check(circuit, test):
-    """Refuse a score of anything but a normalised distribution."""
-    verdict = circuit.properties.normalised
-    assert verdict.holds, verdict
-    assert np.all(np.isfinite(circuit.log_prob(test)))
 
 
 def show(marks, headings):

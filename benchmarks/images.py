@@ -13,58 +13,19 @@ holds out, so how far to grow is set here (splits=), not found there.
 from __future__ import annotations
 
 import csv
-import os
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
-from expecta import CircuitClassifier, LatentTree, using
-
-DATA = Path(os.environ.get("EXPECTA_DATA", Path(__file__).parents[2] / "shared" / "data"))
-RESULTS = Path(__file__).parent / "results"
-PENALTY = 3.0  # of 1, 1.5, 3, 4 and 10, on mnist; see docs/estimators.md
-SPLITS = {"mnist": 900, "fmnist": 350}
-SIDE = 28
+from evaluation.circuits import PENALTY, SPLITS, check_images, classifier
+from evaluation.data import DATA, RESULTS, published
+from expecta import using
 
 
 def authors(name: str) -> dict[int, float]:
-    with (DATA / "reference" / "paper_figures.csv").open() as file:
-        return {
-            int(line["percent"]): float(line["mean"])
-            for line in csv.DictReader(file)
-            if line["dataset"] == name and line["method"] == "taylor1"
-        }
-
-
-def shifted(images: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Move each image by one pixel, up, down, left or right."""
-    framed = np.pad(images.reshape(-1, SIDE, SIDE), ((0, 0), (1, 1), (1, 1)))
-    moves = np.random.default_rng(seed).integers(0, 4, len(images))
-    out = np.empty_like(images)
-    for move, (down, right) in enumerate([(0, 1), (2, 1), (1, 0), (1, 2)]):
-        these = moves == move
-        moved = framed[these, down : down + SIDE, right : right + SIDE]
-        out[these] = moved.reshape(-1, SIDE * SIDE)
-    return out
-
-
-def check(model: CircuitClassifier, rows: np.ndarray) -> None:
-    """Compare a few expectations with enumeration: 10 pixels hidden."""
-    rng = np.random.default_rng(1)
-    for row in rows[:2]:
-        hidden = rng.choice(784, 10, replace=False)
-        every = np.repeat(row[None], 1024, axis=0).astype(np.int32)
-        every[:, hidden] = (np.arange(1024)[:, None] >> np.arange(10)) & 1
-        log_p = model.refined_.circuit.log_prob(every)
-        weight = np.exp(log_p - log_p.max())
-        sigma = 1 / (1 + np.exp(-model.circuit_(every)))
-        obvious = weight @ sigma / weight.sum()
-        masked = row.astype(np.int32)[None].copy()
-        masked[0, hidden] = -1
-        found = model.pair_.expected(masked, "logistic", tol=1e-9).value[0]
-        assert np.allclose(found, obvious, rtol=0, atol=3e-9), np.abs(found - obvious).max()
+    lines = [line for line in published(name) if line["method"] == "taylor1"]
+    return {int(line["percent"]): float(line["mean"]) for line in lines}
 
 
 def run(name: str, splits: int, states: int, images: int, spectral: int) -> None:
@@ -74,20 +35,14 @@ def run(name: str, splits: int, states: int, images: int, spectral: int) -> None
     y = np.concatenate([split["y_train"], split["y_valid"]])
     test, y_test = split["x_test"], split["y_test"]
     start = time.perf_counter()
-    model = CircuitClassifier(
-        density=LatentTree(states=states, tree="balanced", random_state=0).fit(X),
-        max_splits=splits,
-        penalties=[PENALTY],
-        tol=1e-6,
-        random_state=0,
-    ).fit(np.concatenate([X, shifted(X)]), np.concatenate([y, y]))
+    model = classifier(X, y, splits=splits, states=states)
     spent = time.perf_counter() - start
     print(f"\n{name}: learned in {spent:.0f} s, {model.n_splits_} splits, {model.circuit_}")
     print({size: round(loss, 4) for size, loss in model.validation_[PENALTY].items()})
     print(f"density {model.density_.learned_.score:.2f} nats held out, {states} states")
     complete = np.mean(model.predict(test) == y_test)
     print(f"test accuracy on complete images {complete:.2%}", flush=True)
-    check(model, test)
+    check_images(model.pair_, test)
     lines = [
         {"dataset": name, "percent": 0, "taylor1": complete, "images": len(test), "seconds": spent}
     ]

@@ -18,22 +18,23 @@ from __future__ import annotations
 
 import csv
 import sys
-import time
-import warnings
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
+from evaluation.data import DATA, RESULTS, TARGETS, AbsentError, load
+from evaluation.holes import depending, patterns_for
+from evaluation.methods import Coded
+from evaluation.metrics import rmse
+from evaluation.part_d import BOOSTED, boosted
 from expecta import PSDD, ExpectedPredictor, LatentTree, using
-from predictions import DATA, RESULTS, TARGETS, load
 
 RATES = range(10, 100, 10)
 MASKS = {"insurance": 5, "abalone": 3, "delta-ailerons": 2, "elevators": 1}
@@ -66,56 +67,18 @@ def models() -> dict[str, object]:
     return out
 
 
-def rmse(found: np.ndarray, y: np.ndarray) -> float:
-    return float(np.sqrt(np.mean((found - y) ** 2)))
-
-
-class Coded:
-    """Columns as numbers, categories one-hot; what is unknown stays unknown in all of its bits."""
-
-    def __init__(self, X: pd.DataFrame) -> None:
-        self.words = [name for name in X if X[name].dtype.kind not in "iuf"]
-        self.one_hot = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
-        self.step = make_column_transformer(
-            (self.one_hot, self.words), remainder="passthrough", verbose_feature_names_out=False
-        ).fit(X)
-
-    def __call__(self, X: pd.DataFrame) -> np.ndarray:
-        out = self.step.transform(X)
-        names = self.step.get_feature_names_out()
-        for word in self.words:
-            bits = [i for i, name in enumerate(names) if name.startswith(f"{word}_")]
-            out[np.ix_(np.flatnonzero(X[word].isna()), bits)] = np.nan
-        return out.astype(float)
-
-
 def holes(X: pd.DataFrame, seed: int):
     """Yield names of mechanisms and masks."""
     rng = np.random.default_rng(seed)
     for rate in RATES:
         yield f"MCAR {rate}%", rng.random(X.shape) < rate / 100
-    try:
-        from pyampute.ampute import MultivariateAmputation
-    except ImportError:
-        print("  skipped: no pyampute, so holes at random only")
-        return
-    numbers = pd.DataFrame({name: pd.factorize(X[name], sort=True)[0] for name in X}).astype(float)
-    numbers += 1e-6 * rng.normal(size=numbers.shape)  # it cannot standardise constants
     for mechanism in ("MAR", "MNAR"):
         for share in (50, 90):
-            patterns = [
-                {
-                    "incomplete_vars": sorted(
-                        rng.choice(X.shape[1], X.shape[1] // 2, replace=False).tolist()
-                    ),
-                    "mechanism": mechanism,
-                }
-                for _ in range(4)
-            ]
-            ampute = MultivariateAmputation(prop=share / 100, patterns=patterns, seed=seed)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                gone = np.isnan(ampute.fit_transform(numbers.to_numpy()))
+            try:
+                gone = depending(X, mechanism, share / 100, seed)
+            except AbsentError as why:
+                print(f"  skipped: {why}")
+                return
             yield f"{mechanism} {share}% of rows", gone
 
 
@@ -152,7 +115,7 @@ def quality(name: str, wanted: dict[str, object], draws: int, masks: int, densit
             for one in range(draws):
                 multiple.random_state_ = np.random.RandomState(one)
                 drawn.append(multiple.transform(F))
-            masked = coded(X.astype(object).mask(shaped(gone, len(X))))
+            masked = coded(X.astype(object).mask(patterns_for(gone, len(X))))
             for key, model in fitted.items():
                 told = {how: one.predict(raw) for (whose, how), one in ours.items() if whose == key}
                 told |= {one: model.predict(rows) for one, rows in filled.items()}
@@ -174,70 +137,21 @@ def quality(name: str, wanted: dict[str, object], draws: int, masks: int, densit
         found.append({"set": name, "holes": what, "model": key} | means | {"best": best})
 
 
-def shaped(gone: np.ndarray, rows: int) -> np.ndarray:
-    """The same patterns of holes for other rows, drawn with replacement."""
-    return gone[np.random.default_rng(0).integers(0, len(gone), rows)]
-
-
-def sampling(expected, some, exact, rtol: float, most: int) -> float:
-    """Seconds that draws take, which must agree with the exact mean."""
-    start = time.perf_counter()
-    table, codes = expected._rows(some)
-    found = expected.answers_._sampler(
-        table, np.arange(len(some)), codes, rtol, most, np.random.default_rng(0)
-    )
-    seconds = time.perf_counter() - start
-    gap = np.abs(found.mean[:, 0] - exact) / found.error[:, 0]
-    assert np.mean(gap < 4) > 0.98, "draws and the exact mean disagree"
-    print(f"    {found.draws.mean():.0f} draws a row")
-    return seconds
-
-
 def speed() -> None:
-    from xgboost import XGBRegressor
-
-    X, y, test, _ = load("elevators")
-    density = LatentTree(random_state=0).fit(X)
-    rng = np.random.default_rng(0)
-    rows = test.sample(10_000, replace=True, random_state=0).reset_index(drop=True).astype(float)
-    rows = rows.mask(np.argsort(rng.random(rows.shape), axis=1) < rows.shape[1] // 2)
     print("\nXGBoost on elevators, half of the columns unknown")
-    for trees, depth, n in (
-        (300, 6, 10_000),
-        (300, 6, 1000),
-        (100, 6, 10_000),
-        (300, 3, 10_000),
-        (300, 9, 10_000),
-    ):
-        model = XGBRegressor(n_estimators=trees, max_depth=depth, n_jobs=2).fit(X, y)
-        start = time.perf_counter()
-        expected = ExpectedPredictor(model, density, max_samples=100_000).fit(X)
-        compiled = time.perf_counter() - start
-        some = rows.iloc[:n]
-        expected.predict(some.iloc[:64])
-        start = time.perf_counter()
-        exact = expected.predict(some)
-        seconds = time.perf_counter() - start
-        boxes = expected.answers_.route.sum.n_boxes
+    for trees, depth, n in BOOSTED:
+        line = boosted(trees, depth, n)
         print(
-            f"  {trees} trees of depth {depth}, {n} rows: {seconds:.2f} s, written in "
-            f"{compiled:.1f} s, {boxes} boxes",
+            f"  {trees} trees of depth {depth}, {n} rows: {line['wall seconds']:.2f} s, written in "
+            f"{line['written in']:.1f} s, {line['boxes']} boxes",
             flush=True,
         )
-        line = {"set": "elevators", "trees": trees, "depth": depth, "rows": n, "seconds": seconds}
-        if (trees, depth, n) == (300, 6, 1000):
-            for whose, rows_asked, rtol, most in (
-                ("of the prediction", n, 0.01, 100_000),
-                ("of the output's own spread", 200, 1e-9, 10_000),
-            ):
-                slow = sampling(expected, some.iloc[:rows_asked], exact[:rows_asked], rtol, most)
-                slow *= n / rows_asked
-                print(
-                    f"    draws at a standard error of 1% {whose}: {slow:.1f} s, "
-                    f"{slow / seconds:.0f} times as long"
-                )
-                line[f"sampling, 1% {whose}"] = slow
-        found.append(line)
+        new = {"set": "elevators", "trees": trees, "depth": depth, "rows": n}
+        new["seconds"] = line["wall seconds"]
+        for key in [key for key in line if key.startswith("sampling")]:
+            print(f"    {key}: {line[key]:.1f} s, {line[key] / new['seconds']:.0f} times as long")
+            new[key] = line[key]
+        found.append(new)
 
 
 def keep() -> None:

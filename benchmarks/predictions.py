@@ -11,10 +11,8 @@ printed only after its output was checked.
 from __future__ import annotations
 
 import csv
-import os
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,16 +20,10 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, SimpleImputer
 
+from evaluation.data import DATA, RESULTS, TARGETS, load
+from evaluation.metrics import rmse
 from expecta import PSDD, CircuitRegressor, LatentTree, Vtree, learn_vtree, using
 
-DATA = Path(os.environ.get("EXPECTA_DATA", Path(__file__).parents[2] / "shared" / "data"))
-RESULTS = Path(__file__).parent / "results"
-TARGETS = {
-    "insurance": "charges",
-    "abalone": "Rings",
-    "delta-ailerons": "Sa",
-    "elevators": "Goal",
-}
 AUTHORS = {
     "insurance": 4749.9,
     "abalone": 2.600,
@@ -39,14 +31,6 @@ AUTHORS = {
     "elevators": 3.760e-3,
 }
 found: list[dict[str, object]] = []
-
-
-def load(name: str):
-    table = pd.read_csv(DATA / "tables" / f"{name}.csv")
-    y = table.pop(TARGETS[name]).to_numpy(float)
-    split = np.load(DATA / "splits" / f"{name}.npz")
-    train, test = split["row_train"], split["row_test"]
-    return table.iloc[train], y[train], table.iloc[test], y[test]
 
 
 def numbers(table: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
@@ -65,10 +49,6 @@ def coded(table: pd.DataFrame, like: pd.DataFrame) -> np.ndarray:
         if out[column].dtype == "category":
             out[column] = out[column].cat.codes.replace(-1, np.nan)
     return out.to_numpy(float)
-
-
-def rmse(a: np.ndarray, y: np.ndarray) -> float:
-    return float(np.sqrt(np.mean((a - y) ** 2)))
 
 
 def hide(table: pd.DataFrame, gone: np.ndarray) -> pd.DataFrame:

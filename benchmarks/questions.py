@@ -17,20 +17,10 @@ import time
 
 import numpy as np
 
-from expecta import (
-    BooleanEncoder,
-    ChowLiu,
-    CircuitModel,
-    CircuitRegressor,
-    Pair,
-    ProbabilisticCircuit,
-    RegressionCircuit,
-    Vtree,
-    using,
-)
+from evaluation.data import DATA, RESULTS
+from evaluation.part_a import answers, queries
+from expecta import ChowLiu, CircuitRegressor, using
 from expecta.datasets import load_insurance
-from expecta.datasets.paper import paper_split
-from predictions import DATA, RESULTS
 
 found: list[dict[str, object]] = []
 
@@ -39,48 +29,29 @@ def paper() -> None:
     if not DATA.exists():
         print(f"skipped: no data at {DATA}; set EXPECTA_DATA")
         return
-    columns = load_insurance(as_frame="dict")
-    charges = np.array(columns.pop("charges"))
-    rows = paper_split(len(charges)).train
-    train = {name: np.array(values)[rows] for name, values in columns.items()}
-    encoder = BooleanEncoder(discrete=["children", "smoker", "region", "sex"]).fit(train)
-    folder = DATA / "circuits" / "insurance"
-    vtree = Vtree.read(folder / "insurance.vtree")
-    p = ProbabilisticCircuit.read(folder / "insurance.psdd", vtree)
-    pair = Pair(p, RegressionCircuit.read(folder / "insurance.glc", vtree))
-    theirs = CircuitModel(pair, encoder, "charges")
-    ours = CircuitRegressor(random_state=0).fit(train, charges[rows])
     print("Section 5.2: charges. Authors' circuits | learned here | training rows that match")
-    with (DATA / "reference" / "insurance_queries.csv").open() as file:
-        for line in csv.DictReader(file):
-            facts = dict(
-                word.split("=") for word in line["query"].split() if line["query"] != "everyone"
-            )
-            if "children" in facts:
-                facts["children"] = int(facts["children"])
-            one, two = theirs.ask(facts), ours.ask(facts)
-            for name, true in (("mean", one.mean), ("std", one.std), ("probability", one.share)):
-                assert np.isclose(true, float(line[name]), rtol=1e-9), (line["query"], name)
-            average = "" if two.rows_mean is None else f"{two.rows_mean.mean:,.0f}"
-            words = line["query"].replace(" ", ", ")
-            print(
-                f"  {words:52} {one.mean:>7,.0f} ± {one.std:>6,.0f} ({one.share:6.2%}) | "
-                f"{two.mean:>7,.0f} ± {two.std:>6,.0f} ({two.share:6.2%}) | "
-                f"{average:>7} of {two.rows}"
-            )
-            found.append(
-                {
-                    "query": words,
-                    "authors_mean": one.mean,
-                    "authors_std": one.std,
-                    "authors_share": one.share,
-                    "mean": two.mean,
-                    "std": two.std,
-                    "share": two.share,
-                    "rows": two.rows,
-                    "rows_mean": None if two.rows_mean is None else two.rows_mean.mean,
-                }
-            )
+    for line in queries():
+        one, two = answers(line)
+        average = "" if two.rows_mean is None else f"{two.rows_mean.mean:,.0f}"
+        words = line["query"].replace(" ", ", ")
+        print(
+            f"  {words:52} {one.mean:>7,.0f} ± {one.std:>6,.0f} ({one.share:6.2%}) | "
+            f"{two.mean:>7,.0f} ± {two.std:>6,.0f} ({two.share:6.2%}) | "
+            f"{average:>7} of {two.rows}"
+        )
+        found.append(
+            {
+                "query": words,
+                "authors_mean": one.mean,
+                "authors_std": one.std,
+                "authors_share": one.share,
+                "mean": two.mean,
+                "std": two.std,
+                "share": two.share,
+                "rows": two.rows,
+                "rows_mean": None if two.rows_mean is None else two.rows_mean.mean,
+            }
+        )
 
 
 def timed(what: str, ask: object) -> None:

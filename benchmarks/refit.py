@@ -10,19 +10,14 @@ Sets without a circuit are skipped. Needs the data in EXPECTA_DATA, by default .
 
 from __future__ import annotations
 
-import os
 import resource
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
+from evaluation.data import DATA
 from expecta import RegressionCircuit, Vtree, fit_parameters
-
-HERE = Path(__file__).parent
-os.environ.setdefault("EXPECTA_DATA", str(HERE.parent.parent / "shared" / "data"))
-DATA = Path(os.environ["EXPECTA_DATA"])
 
 SETS = ("insurance", "abalone", "delta-ailerons", "elevators", "mnist", "fmnist")
 PENALTIES = (0.1, 1.0, 10.0, 100.0)  # the defaults

@@ -1,0 +1,183 @@
+"""Results as cells that are computed once: a run that was stopped goes on where it was.
+
+A cell is a (part, set, method, setting, seed); it has one line of the part's CSV for each of its
+metrics, written together. Its last line is its time: a cell without that was torn, and is
+computed again.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import platform
+import shlex
+import shutil
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from .data import AbsentError
+
+FIELDS = ("part", "set", "method", "setting", "seed", "metric", "value", "run")
+LAST = "cell seconds"
+LIBRARIES = (
+    "expecta",
+    "numpy",
+    "numba",
+    "scipy",
+    "scikit-learn",
+    "pandas",
+    "xgboost-cpu",
+    "lightgbm",
+    "statsmodels",
+    "pyampute",
+)
+
+
+class Key(NamedTuple):
+    """What a cell is."""
+
+    part: str
+    set: str
+    method: str
+    setting: str
+    seed: int
+
+
+class Cells:
+    """The results of one part, in a folder."""
+
+    def __init__(self, folder: Path, part: str, *, cache: Path, fresh: bool = False) -> None:
+        self.part = part
+        self.cache = cache / part  # what took long to learn; it may be deleted
+        self.path, self.log = folder / f"{part}.csv", folder / f"{part}.json"
+        folder.mkdir(parents=True, exist_ok=True)
+        if fresh:
+            for old in (self.path, self.log):
+                old.unlink(missing_ok=True)
+            shutil.rmtree(self.cache, ignore_errors=True)
+        self.cache.mkdir(parents=True, exist_ok=True)
+        self.done: set[Key] = set()
+        self.runs: list[dict[str, object]] = []
+        self._mend()
+
+    def _mend(self) -> None:
+        """Read what is done; drop the lines of a torn cell."""
+        if self.log.exists():
+            self.runs = json.loads(self.log.read_text("utf-8"))["runs"]
+        lines = read(self.path)
+        self.done = {key_of(line) for line in lines if line["metric"] == LAST}
+        whole = [line for line in lines if key_of(line) in self.done]
+        with self.path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(whole)
+
+    def add(self, key: Key, values: Mapping[str, float], seconds: float) -> None:
+        """Append a cell, in one write."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        for metric, value in [*values.items(), (LAST, round(seconds, 3))]:
+            writer.writerow([*key, metric, f"{float(value):.10g}", len(self.runs) - 1])
+        with self.path.open("a", newline="", encoding="utf-8") as file:
+            file.write(text.getvalue())
+            file.flush()
+        self.done.add(key)
+
+    def run(
+        self, work: Iterable[tuple[Key, Callable[[], Mapping[str, float]]]], console: Console
+    ) -> None:
+        """Compute the cells that are not there; what is absent or fails is told, and gone by."""
+        todo = [(key, compute) for key, compute in work if key not in self.done]
+        self.runs.append(stamp())
+        skipped: dict[str, int] = {}
+        self._keep(skipped)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
+            bar = progress.add_task(f"part {self.part}", total=len(todo))
+            for key, compute in todo:
+                progress.update(bar, description=f"{key.set}, {key.method}, {key.setting}"[:60])
+                start = time.perf_counter()
+                try:
+                    self.add(key, compute(), time.perf_counter() - start)
+                except AbsentError as why:
+                    note(skipped, f"{key.set}: {why}", console)
+                except Exception as error:  # one cell must not end hours of work
+                    why = "".join(traceback.format_exception_only(error)).strip()
+                    note(skipped, f"{key.set}, {key.method}: failed: {why}"[:300], console)
+                progress.advance(bar)
+                self._keep(skipped)
+        self.runs[-1]["until"] = now()
+        self._keep(skipped)
+
+    def _keep(self, skipped: dict[str, int]) -> None:
+        self.runs[-1]["skipped"] = skipped
+        self.log.write_text(json.dumps({"runs": self.runs}, indent=1), "utf-8")
+
+
+def note(skipped: dict[str, int], why: str, console: Console) -> None:
+    """Count a reason, and say it the first time."""
+    if why not in skipped:
+        console.print(f"skipped: {why}", markup=False)
+    skipped[why] = skipped.get(why, 0) + 1
+
+
+def read(file: Path) -> list[dict[str, str]]:
+    """Whole lines of a results file."""
+    if not file.exists():
+        return []
+    text = file.read_text("utf-8")
+    text = text[: text.rfind("\n") + 1]  # the last line may be torn
+    lines = list(csv.DictReader(io.StringIO(text)))
+    return [line for line in lines if None not in line.values()]
+
+
+def key_of(line: Mapping[str, str]) -> Key:
+    return Key(line["part"], line["set"], line["method"], line["setting"], int(line["seed"]))
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def stamp() -> dict[str, object]:
+    """What a reader must know of a run to believe it."""
+    return {
+        "since": now(),
+        "command": shlex.join(["python", "-m", "benchmarks.evaluation", *sys.argv[1:]]),
+        "machine": machine(),
+        "python": platform.python_version(),
+        "versions": versions(),
+    }
+
+
+def machine() -> str:
+    """Processor, cores and memory."""
+    words = [platform.machine()]
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = [line for line in info.read_text().splitlines() if line.startswith("model name")]
+        words = [lines[0].split(":")[1].strip(), f"{len(lines)} cores"] if lines else words
+    memory = Path("/proc/meminfo")
+    if memory.exists():
+        words.append(f"{int(memory.read_text().split()[1]) / 2**20:.0f} GB")
+    return ", ".join([*words, platform.system()])
+
+
+def versions() -> dict[str, str]:
+    found = {}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,137 @@
+"""Pictures of results, as SVG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("svg")
+import matplotlib.pyplot as plt
+import matplotlib.ticker
+import numpy as np
+import pandas as pd
+
+mpl.rcParams.update(
+    {
+        "svg.hashsalt": "expecta",  # the same picture is the same file
+        "svg.fonttype": "none",
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "legend.frameon": False,
+        "savefig.bbox": "tight",
+    }
+)
+COLOURS = {
+    "expected": "#0b5394",
+    "taylor1": "#0b5394",
+    "spectral": "#38761d",
+    "mpe": "#674ea7",
+    "mean": "#e69138",
+    "median": "#bf9000",
+    "mice": "#cc0000",
+    "monte-carlo": "#888888",
+}
+
+
+def save(figure: plt.Figure, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def curves(frame: pd.DataFrame, path: Path, *, metric: str, published: pd.DataFrame) -> None:
+    """A panel for each set and pair of circuits: a metric against the share that is missing.
+
+    Bands are one standard deviation over the repeats; crosses are what was published.
+    """
+    panels = sorted(set(zip(frame["set"], frame["circuits"], strict=True)))
+    columns = min(3, len(panels))
+    lines = -(-len(panels) // columns)
+    figure, axes = plt.subplots(
+        lines, columns, figsize=(3.4 * columns, 2.7 * lines), squeeze=False, layout="constrained"
+    )
+    for ax in axes.flat[len(panels) :]:
+        ax.set_visible(False)
+    for (name, whose), ax in zip(panels, axes.flat, strict=False):
+        here = frame[(frame["set"] == name) & (frame["circuits"] == whose)]
+        for method, line in here.groupby("method", sort=False):
+            line = line.sort_values("percent")
+            colour = COLOURS.get(method, "black")
+            ax.plot(line["percent"], line["mean"], "o-", ms=2, color=colour, lw=1.3, label=method)
+            spread = line["std"].fillna(0)
+            low, high = line["mean"] - spread, line["mean"] + spread
+            ax.fill_between(line["percent"], low, high, color=colour, alpha=0.15, lw=0)
+            true = published[(published["dataset"] == name) & (published["method"] == method)]
+            ax.plot(true["percent"], true["mean"], "x", color=colour, ms=3.5, mew=0.8)
+        ax.set_title(f"{name}, circuits {'of the authors' if whose == 'authors' else 'learned'}")
+        ax.set_xlabel("% missing")
+        ax.set_ylabel(metric)
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=7)
+    save(figure, path)
+
+
+def ranks(found: dict[str, pd.DataFrame], path: Path, ours: tuple[str, ...]) -> None:
+    """Mean ranks with their intervals, a panel for each scenario; ours are dark."""
+    tall = max(len(table) for table in found.values())
+    figure, axes = plt.subplots(
+        1, len(found), figsize=(4.2 * len(found), 0.6 + 0.2 * tall), squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    for (title, table), ax in zip(found.items(), axes.flat, strict=True):
+        for place, (method, line) in enumerate(table.iterrows()):
+            own = method.split(" + ")[-1] in ours
+            colour = "#0b5394" if own else "#999999"
+            ax.plot([line["low"], line["high"]], [place, place], color=colour, lw=1.5)
+            ax.plot(line["rank"], place, "o", color=colour, ms=4)
+        ax.set_yticks(range(len(table)), table.index)
+        ax.invert_yaxis()
+        ax.set_xlabel("mean rank over data sets (1 is best), 95%")
+        ax.set_title(title)
+    save(figure, path)
+
+
+def coverage(frame: pd.DataFrame, path: Path) -> None:
+    """Share of y in 90% intervals against the number of holes; a panel for each set."""
+    names = list(dict.fromkeys(frame["set"]))
+    columns = min(3, len(names))
+    lines = -(-len(names) // columns)
+    figure, axes = plt.subplots(
+        lines, columns, figsize=(3.2 * columns, 2.4 * lines), squeeze=False, layout="constrained"
+    )
+    for ax in axes.flat[len(names) :]:
+        ax.set_visible(False)
+    methods = sorted(set(frame["method"]), key=lambda one: (one != "circuit", one))
+    for name, ax in zip(names, axes.flat, strict=False):
+        for number, method in enumerate(methods):
+            line = frame[(frame["set"] == name) & (frame["method"] == method)].sort_values("holes")
+            ax.plot(line["holes"], line["coverage"], "o-", ms=2.5, color=f"C{number}", label=method)
+        ax.axhline(0.9, color="black", lw=0.6, ls=":")
+        ax.set_ylim(min(0.5, frame["coverage"].min()) - 0.02, 1.02)
+        ax.set_title(name)
+        ax.set_xlabel("holes in the row")
+        ax.set_ylabel("covered by 90% intervals")
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    save(figure, path)
+
+
+def scaling(panels: dict[str, pd.DataFrame], path: Path) -> None:
+    """Cost against size, both logarithmic; each frame has columns x and y named by their labels."""
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(3.4 * len(panels), 2.6), squeeze=False, layout="constrained"
+    )
+    for (title, frame), ax in zip(panels.items(), axes.flat, strict=True):
+        x, y = frame.columns
+        frame = frame.sort_values(x)
+        ax.loglog(frame[x], frame[y], "o-", ms=3, color="#0b5394")
+        ax.set_title(title)
+        ax.set_xlabel(x)
+        ax.set_ylabel(y)
+        ax.set_xticks(frame[x], [f"{value:,.0f}" for value in frame[x]], fontsize=6, rotation=45)
+        ax.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+        if np.ptp(np.log10(frame[y])) < 0.3:
+            ax.set_ylim(frame[y].min() / 3, frame[y].max() * 3)
+    save(figure, path)

@@ -1,0 +1,319 @@
+"""What is compared in part B: models, and ways to let them predict rows with holes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from expecta import (
+    CircuitClassifier,
+    CircuitRegressor,
+    ConditionalSampler,
+    ExpectedPredictor,
+    LatentTree,
+)
+
+from .data import AbsentError, Task
+from .holes import hide, masks, patterns_for
+from .metrics import LEVELS
+
+DRAWS = 20  # of multiple imputation
+COMPLETIONS = 5  # of training rows with holes, for the models that expected predictions are of
+BATCH = 10  # draws that Monte Carlo predicts together
+SAMPLES = 1000  # at most, for each row of a model whose expectation is sampled
+OURS = ("circuit", "expected", "monte carlo")
+WAYS = (
+    "expected",
+    "monte carlo",
+    "native",
+    "mean",
+    "median",
+    "indicator",
+    "neighbours",
+    "chained",
+    "multiple",
+    "forest",
+)
+WITH_INTERVALS = ("expected", "native", "mean", "chained")  # of boosting
+
+
+class Coded:
+    """Columns as numbers, categories one-hot; what is unknown stays unknown in all of its bits."""
+
+    def __init__(self, X: pd.DataFrame) -> None:
+        self.words = [name for name in X if X[name].dtype.kind not in "iuf"]
+        self.one_hot = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
+        self.step = make_column_transformer(
+            (self.one_hot, self.words), remainder="passthrough", verbose_feature_names_out=False
+        ).fit(X)
+
+    def __call__(self, X: pd.DataFrame) -> np.ndarray:
+        out = self.step.transform(X)
+        names = self.step.get_feature_names_out()
+        for word in self.words:
+            bits = [i for i, name in enumerate(names) if name.startswith(f"{word}_")]
+            out[np.ix_(np.flatnonzero(X[word].isna()), bits)] = np.nan
+        return out.astype(float)
+
+
+def model(name: str, kind: str) -> Any:
+    """A model with its library's defaults."""
+    regression = kind == "regression"
+    if name == "linear":
+        last = Ridge() if regression else LogisticRegression(max_iter=1000)
+        return make_pipeline(StandardScaler(), last)
+    if name == "boosting":
+        kinds = HistGradientBoostingRegressor, HistGradientBoostingClassifier
+        return kinds[not regression](random_state=0)
+    try:
+        if name == "xgboost":
+            from xgboost import XGBClassifier, XGBRegressor
+
+            return (XGBRegressor if regression else XGBClassifier)(n_jobs=2)
+        from lightgbm import LGBMClassifier, LGBMRegressor
+
+        return (LGBMRegressor if regression else LGBMClassifier)(verbose=-1, n_jobs=2)
+    except ImportError:
+        raise AbsentError(f"no {name}") from None
+
+
+MODELS = ("boosting", "xgboost", "lightgbm", "linear")
+
+
+def imputer(name: str) -> Any:
+    trees = ExtraTreesRegressor(20, min_samples_leaf=3, n_jobs=2, random_state=0)
+    return {
+        "mean": SimpleImputer(keep_empty_features=True),
+        "median": SimpleImputer(strategy="median", keep_empty_features=True),
+        "neighbours": KNNImputer(keep_empty_features=True),
+        "chained": IterativeImputer(random_state=0, keep_empty_features=True),
+        "multiple": IterativeImputer(
+            random_state=0, sample_posterior=True, keep_empty_features=True
+        ),
+        "forest": IterativeImputer(trees, max_iter=3, random_state=0, keep_empty_features=True),
+    }[name]
+
+
+class Setting:
+    """One table with holes: the parts that several methods share are made once, and timed."""
+
+    def __init__(self, task: Task, train: str, test: str, seed: int, quick: bool) -> None:
+        self.task, self.seed, self.quick, self.holes = task, seed, quick, (train, test)
+        self.coded = Coded(task.X)  # which categories there are is known beforehand
+        self.X = hide(task.X, masks(task.X, train, seed))
+        self.gone = masks(task.test, test, seed + 1000)
+        self.test = hide(task.test, self.gone)
+        self.F, self.G = self.coded(self.X), self.coded(self.test)
+        self.complete = train == "none"
+        self.made: dict[Any, tuple[Any, float]] = {}
+
+    def piece(self, *key: Any, make: Callable[[], Any]) -> Any:
+        """Something that takes time, once."""
+        if key not in self.made:
+            start = time.perf_counter()
+            value = make()
+            self.made[key] = value, time.perf_counter() - start
+        return self.made[key][0]
+
+    def spent(self, *keys: Any) -> float:
+        return sum(self.made[key][1] for key in keys if key in self.made)
+
+    # -- our parts --------------------------------------------------------------------
+
+    def circuit(self) -> Any:
+        kind = CircuitRegressor if self.task.kind == "regression" else CircuitClassifier
+        small = {"max_splits": 4, "penalties": [3.0]} if self.quick else {}
+        tol = {} if self.task.kind == "regression" else {"tol": 1e-6}
+        made = kind(random_state=self.seed, **small, **tol)
+        return self.piece("fit", "circuit", make=lambda: made.fit(self.X, self.task.y))
+
+    def density(self) -> Any:
+        learner = LatentTree(random_state=self.seed)
+        return self.piece("fit", "density", make=lambda: learner.fit(self.X))
+
+    def completions(self) -> tuple[np.ndarray, np.ndarray]:
+        """Training rows, completed by draws given what is known of them, the target included."""
+        y = self.task.y
+        if self.complete:
+            return self.F, y
+        shown = y.astype(float) if self.task.kind == "regression" else y.astype(str).astype(object)
+        joint = self.X.assign(**{"the target": shown})
+        sampler = ConditionalSampler(LatentTree(random_state=self.seed), random_state=self.seed)
+
+        def make() -> np.ndarray:
+            drawn = sampler.fit(joint).draws(joint, COMPLETIONS)
+            return np.concatenate([self.coded(one[list(self.X)]) for one in drawn])
+
+        return self.piece("fit", "completions", make=make), np.tile(y, COMPLETIONS)
+
+    def fitted(self, name: str) -> Any:
+        """The model that expectations are of."""
+        F, y = self.completions()
+        kind = self.task.kind
+        return self.piece("fit", name, "expected", make=lambda: model(name, kind).fit(F, y))
+
+    def expected(self, name: str) -> Any:
+        fitted, density = make_pipeline(self.coded.step, self.fitted(name)), self.density()
+        made = ExpectedPredictor(fitted, density, max_samples=SAMPLES, random_state=self.seed)
+        return self.piece("fit", name, "predictor", make=lambda: made.fit(self.X))
+
+    # -- predictions ------------------------------------------------------------------
+
+    def outputs(self, model: Any, rows: Any) -> np.ndarray:
+        """Predictions, or probabilities of classes."""
+        if self.task.kind == "regression":
+            return model.predict(rows)
+        return model.predict_proba(rows)
+
+    def predict(self, method: str) -> tuple[np.ndarray, dict[str, float]]:
+        """What a method says of the test rows, and its seconds of fitting and for each row."""
+        if method == "circuit":
+            used = self.circuit()
+            told = self.piece("told", method, make=lambda: self.outputs(used, self.test))
+            fit = self.spent(("fit", "circuit"))
+            return told, self._times(fit, self.spent(("told", method)))
+        name, way = method.split(" + ")
+        special = {"expected": self._expected, "monte carlo": self._monte_carlo}
+        special |= {"native": self._native, "indicator": self._indicator}
+        special |= {"multiple": self._multiple}
+        return special[way](name) if way in special else self._imputed(name, way)
+
+    def _times(self, fit: float, predict: float) -> dict[str, float]:
+        each = 1000 * predict / len(self.test)
+        return {"fit seconds": fit, "milliseconds per row": each}
+
+    def _expected(self, name: str) -> tuple[np.ndarray, dict[str, float]]:
+        used = self.expected(name)
+        told = self.piece("told", name, make=lambda: self.outputs(used, self.test))
+        parts = [("fit", "density"), ("fit", "completions")]
+        parts += [("fit", name, "expected"), ("fit", name, "predictor")]
+        exact = used.answers_.route is not None
+        times = self._times(self.spent(*parts), self.spent(("told", name)))
+        return told, times | {"exact form": exact}
+
+    def _monte_carlo(self, name: str) -> tuple[np.ndarray, dict[str, float]]:
+        """As many draws of all rows as fit in the time of the expectation, at least BATCH."""
+        _, times = self._expected(name)
+        used, total, draws = self.fitted(name), 0.0, 0
+        start = time.perf_counter()
+        limit = self.spent(("told", name))
+        while not draws or time.perf_counter() - start < limit:
+            sampler = ConditionalSampler(self.density(), random_state=draws).fit(self.X)
+            rows = [self.coded(one) for one in sampler.draws(self.test, BATCH)]
+            each = self.outputs(used, np.concatenate(rows))
+            total = total + each.reshape(BATCH, len(self.test), *each.shape[1:]).sum(axis=0)
+            draws += BATCH
+        took = time.perf_counter() - start
+        return total / draws, self._times(times["fit seconds"], took) | {"draws": draws}
+
+    def _native(self, name: str) -> tuple[np.ndarray, dict[str, float]]:
+        if name == "linear":
+            raise AbsentError("linear models take no NaN")
+        return self._plain(name, self.F, self.task.y, self.G, 0.0, 0.0)
+
+    def _indicator(self, name: str) -> tuple[np.ndarray, dict[str, float]]:
+        """Fitted anew with means and marks for holes; complete rows get holes as the test has."""
+        F, y = self.F, self.task.y
+        if self.complete:
+            gone = patterns_for(self.gone, len(F), self.seed)
+            F, y = np.concatenate([F, self.coded(hide(self.task.X, gone))]), np.append(y, y)
+        fill = SimpleImputer(add_indicator=True, keep_empty_features=True).fit(F)
+        return self._plain(name, fill.transform(F), y, fill.transform(self.G), 0.0, 0.0)
+
+    def _imputed(self, name: str, way: str) -> tuple[np.ndarray, dict[str, float]]:
+        fill = self.piece("fit", way, make=lambda: imputer(way).fit(self.F))
+        F = self.piece("filled", way, make=lambda: fill.transform(self.F))
+        G = self.piece("told", way, "rows", make=lambda: fill.transform(self.G))
+        before = self.spent(("fit", way), ("filled", way))
+        return self._plain(name, F, self.task.y, G, before, self.spent(("told", way, "rows")))
+
+    def _plain(
+        self, name: str, F: np.ndarray, y: np.ndarray, G: np.ndarray, fit: float, fill: float
+    ) -> tuple[np.ndarray, dict[str, float]]:
+        start = time.perf_counter()
+        used = model(name, self.task.kind).fit(F, y)
+        fitted = time.perf_counter()
+        told = self.outputs(used, G)
+        return told, self._times(fit + fitted - start, fill + time.perf_counter() - fitted)
+
+    def _multiple(self, name: str) -> tuple[np.ndarray, dict[str, float]]:
+        """The mean of models, each fitted to a draw of its own if training rows have holes."""
+        fill = self.piece("fit", "multiple", make=lambda: imputer("multiple").fit(self.F))
+        draws = 3 if self.quick else DRAWS
+
+        def drawn(rows: np.ndarray) -> list[np.ndarray]:
+            found = []
+            for k in range(draws):
+                fill.random_state_ = np.random.RandomState(k)
+                found.append(fill.transform(rows))
+            return found
+
+        one = [self.F] * draws
+        if not self.complete:
+            one = self.piece("filled", "multiple", make=lambda: drawn(self.F))
+        G = self.piece("told", "multiple", "rows", make=lambda: drawn(self.G))
+        start = time.perf_counter()
+        kind, y = self.task.kind, self.task.y
+        used = [model(name, kind).fit(F, y) for F in (one[:1] if self.complete else one)]
+        fitted = time.perf_counter()
+        told = [self.outputs(used[0 if self.complete else k], rows) for k, rows in enumerate(G)]
+        fit = self.spent(("fit", "multiple"), ("filled", "multiple")) + fitted - start
+        again = self.spent(("told", "multiple", "rows")) + time.perf_counter() - fitted
+        return np.mean(told, axis=0), self._times(fit, again)
+
+    # -- intervals --------------------------------------------------------------------
+
+    def inner(self) -> Setting:
+        """Four fifths to learn from and a fifth to calibrate on, with holes as the test's."""
+
+        def make() -> Setting:
+            order = np.random.default_rng(self.seed).permutation(len(self.task.X))
+            cut = len(order) * 4 // 5
+            fit, left = order[:cut], order[cut:][:1000]
+            X, y = self.task.X, self.task.y
+            parts = [X.iloc[fit].reset_index(drop=True), X.iloc[left].reset_index(drop=True)]
+            task = Task(self.task.name, self.task.kind, parts[0], y[fit], parts[1], y[left])
+            return Setting(task, *self.holes, self.seed, self.quick)
+
+        return self.piece("inner", make=make)
+
+    def quantiles(self, method: str, told: np.ndarray) -> np.ndarray | None:
+        """Quantiles of y at LEVELS, where the method is one that is asked for them."""
+        if self.task.kind != "regression":
+            return None
+        if method == "circuit":
+            return self.circuit().predict_quantiles(self.test, LEVELS)
+        name, way = method.split(" + ")
+        if name != "boosting" or way not in WITH_INTERVALS:
+            return None
+        inner = self.inner()
+        if way == "expected":
+            return self._calibrated(inner)
+        residual = inner.task.y_test - inner.predict(method)[0]
+        return told[:, None] + np.quantile(residual, LEVELS)
+
+    def _calibrated(self, inner: Setting) -> np.ndarray:
+        """Of the predictor of fewer rows, calibrated on the rows that it has not seen."""
+        used = inner.expected("boosting").calibrate(inner.test, inner.task.y_test)
+        mean, std = used.predict(self.test, return_std=True)  # once for all levels
+        side = 2 * LEVELS - 1
+        holes = np.count_nonzero(self.gone, axis=1)
+        level = used.calibration_.level(holes, np.abs(side))  # (rows, levels)
+        spread = np.sqrt(std**2 + used.noise_**2)[:, None]
+        return mean[:, None] + np.sign(side) * spread * ndtri((1 + level) / 2)

@@ -1,0 +1,70 @@
+"""How good predictions are, and how ranks and their doubt are told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import roc_auc_score
+
+LEVELS = np.arange(0.05, 0.96, 0.05)  # of quantiles that the CRPS is computed from
+
+
+def rmse(predicted: np.ndarray, y: np.ndarray) -> float:
+    if not np.all(np.isfinite(predicted)):
+        raise ValueError("a prediction is not finite")
+    return float(np.sqrt(np.mean((predicted - y) ** 2)))
+
+
+def classification(p: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Log-loss (probabilities at least 1e-6), Brier score, accuracy and AUC, y from 0."""
+    if not np.all(np.isfinite(p)):
+        raise ValueError("a probability is not finite")
+    p = p / p.sum(axis=1, keepdims=True)
+    true = np.eye(p.shape[1])[y]
+    own = np.clip(p[np.arange(len(y)), y], 1e-6, None)
+    found = {
+        "log-loss": float(-np.mean(np.log(own))),
+        "Brier": float(np.mean(np.sum((p - true) ** 2, axis=1))),
+        "accuracy": float(np.mean(p.argmax(axis=1) == y)),
+    }
+    if len(np.unique(y)) == p.shape[1]:
+        found["AUC"] = float(
+            roc_auc_score(y, p[:, 1]) if p.shape[1] == 2 else roc_auc_score(y, p, multi_class="ovr")
+        )
+    return found
+
+
+def crps(quantiles: np.ndarray, y: np.ndarray) -> float:
+    """Continuous ranked probability score from quantiles at LEVELS: twice the pinball loss."""
+    gap = y[:, None] - quantiles
+    return float(2 * np.mean(np.maximum(LEVELS * gap, (LEVELS - 1) * gap)))
+
+
+def intervals(quantiles: np.ndarray, y: np.ndarray, missing: np.ndarray) -> dict[str, float]:
+    """CRPS; and coverage and width of 90% intervals, for every number of holes."""
+    low, high = quantiles[:, 0], quantiles[:, -1]
+    inside = (low <= y) & (y <= high)
+    found = {
+        "CRPS": crps(quantiles, y),
+        "coverage": float(inside.mean()),
+        "width": float(np.mean(high - low)),
+    }
+    for k in np.unique(missing):
+        rows = missing == k
+        found |= {f"coverage@{k}": float(inside[rows].mean()), f"rows@{k}": int(rows.sum())}
+        found[f"width@{k}"] = float(np.mean((high - low)[rows]))
+    return found
+
+
+def ranks(table: pd.DataFrame, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """Mean rank of each column over the rows (data sets), least is best, with 95% intervals.
+
+    The intervals are percentiles of a bootstrap over the rows.
+    """
+    ranked = table.rank(axis=1, method="average").to_numpy()
+    picked = np.random.default_rng(seed).integers(0, len(ranked), (draws, len(ranked)))
+    spread = np.percentile(ranked[picked].mean(axis=1), [2.5, 97.5], axis=0)
+    found = pd.DataFrame(
+        {"rank": ranked.mean(axis=0), "low": spread[0], "high": spread[1]}, index=table.columns
+    )
+    return found.sort_values("rank", kind="stable")

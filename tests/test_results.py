@@ -1,0 +1,283 @@
+"""What is said to be measured is in the files of results, and the page is made of them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+# A measured passage begins with <!-- measured: FILE.csv,... column=value ... --> and ends with
+# <!-- end -->. Every number in it must be in these files of benchmarks/results, in a line whose
+# columns have these values, rounded to the digits that are shown (a percentage is a share).
+# Words in `code` and the first column of a table are not numbers that were measured.
+PASSAGE = re.compile(r"<!-- measured: (\S+\.csv)(.*?) -->\n(.*?)<!-- end -->", re.DOTALL)
+NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?")
+# Outside of such passages the README has no number with a unit that only measuring gives.
+CLAIM = re.compile(
+    r"(?<![\w.])\d[\d,.]*\s*(?:%|ms\b|s\b|seconds?\b|minutes?\b|hours?\b|[MG]B\b|nats\b|"
+    r"times (?:as|faster|slower|less|more)|x (?:as|faster|slower))"
+)
+
+
+def quoted(text):
+    """Numbers of a passage as they are written."""
+    text = re.sub(r"`[^`]*`", "", text)
+    lines = [re.sub(r"^\|[^|]*\|", "|", line) for line in text.splitlines()]
+    return [one for line in lines for one in NUMBER.findall(line)]
+
+
+def measured(names, words):
+    """Numbers of files, of the lines whose columns have the values that are asked for."""
+    asked = dict(re.findall(r"(\w+)=(\"[^\"]*\"|\S+)", words))
+    lines = []
+    for name in names.split(","):
+        with (RESULTS / name).open(encoding="utf-8") as file:
+            lines += csv.DictReader(file)
+    found = []
+    for line in lines:
+        if all(line[key] == value.strip('"') for key, value in asked.items()):
+            for cell in line.values():
+                try:
+                    found.append(float(cell))
+                except ValueError:
+                    continue
+    return found
+
+
+def said(one, value):
+    """Whether a number as written is this value, to the digits that it has."""
+    plain = one.replace(",", "")
+    if plain.endswith("%"):
+        plain, value = plain[:-1], 100 * value
+    mantissa, _, exponent = plain.partition("e")
+    unit = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    return abs(float(plain) - value) <= 0.5000001 * unit
+
+
+def unfounded(text):
+    """Numbers of the measured passages of a page that are in no result."""
+    wrong = []
+    for names, words, passage in PASSAGE.findall(text):
+        values = measured(names, words)
+        wrong += [one for one in quoted(passage) if not any(said(one, v) for v in values)]
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_numbers_are_in_the_results(page):
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<!-- measured:") == len(PASSAGE.findall(text)), "a passage has no end"
+    assert unfounded(text) == []
+
+
+def test_readme_measures_only_what_it_marks():
+    text = PASSAGE.sub("", (ROOT / "README.md").read_text(encoding="utf-8"))
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    assert CLAIM.findall(text) == []
+
+
+def test_something_is_marked():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert sum(len(quoted(passage)) for _, _, passage in PASSAGE.findall(text)) >= 10
+
+
+def test_a_wrong_number_is_found():
+    with (RESULTS / "densities.csv").open(encoding="utf-8") as file:
+        line = next(line for line in csv.DictReader(file) if line["model"] == "latent tree")
+    right = f"{float(line['test']):.2f}"
+    wrong = f"{float(line['test']) - 0.01:.2f}"
+    page = '<!-- measured: densities.csv set={} model="latent tree" -->\n| a 7 | {} |\n<!-- end -->'
+    assert unfounded(page.format(line["set"], right)) == []
+    assert unfounded(page.format(line["set"], wrong)) == [wrong]
+    assert CLAIM.search("It is 30 times as fast.")
+    assert CLAIM.search("in 12.5 s")
+    assert not CLAIM.search("Python 3.11 to 3.13, 12 columns")
+
+
+# -- the evaluation -------------------------------------------------------------------
+
+
+@pytest.fixture
+def evaluation(monkeypatch):
+    """Import modules of the evaluation by name; they draw no windows."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(str(ROOT))
+    return lambda name: import_module(f"benchmarks.evaluation.{name}")
+
+
+def filled(evaluation, folder):
+    """A folder of made-up results of every part."""
+    cells = evaluation("cells")
+    rng = np.random.default_rng(0)
+    for part, lines in {
+        "A": [
+            *(
+                ("insurance", method, f"figure2/{whose}/{percent}", seed, {"RMSE": 1.0 + percent})
+                for method in ("expected", "mean")
+                for whose in ("authors", "learned")
+                for percent in (0, 50)
+                for seed in (0, 1)
+            ),
+            ("mnist", "taylor1", "figure3/learned/50", 0, {"accuracy": 0.75, "images": 10_000}),
+            (
+                "insurance",
+                "data",
+                "table1",
+                0,
+                {"train": 936, "valid": 187, "test": 215, "features": 36},
+            ),
+            ("insurance", "prediction", "table2/learned", 0, {"seconds": 0.125}),
+            ("insurance", "everyone", "section5.2/authors", 0, {"mean": 13_856.0}),
+        ],
+        "B": [
+            (
+                name,
+                method,
+                f"{scenario}/MCAR 50%",
+                0,
+                {key: loss, "coverage": 0.875, "CRPS": 2.0, "width": 3.0}
+                | {"coverage@1": 0.875, "width@1": 3.0, "rows@1": 40, "fit seconds": 1.0},
+            )
+            for name, key in (("insurance", "RMSE"), ("wine", "log-loss"))
+            for scenario in ("i", "ii")
+            for method, loss in (
+                ("circuit", 3.0 if name == "wine" else 1.0),
+                ("boosting + expected", 2.5),
+                ("boosting + mean", 2.0),
+                ("boosting + native", 4.0 + rng.random()),
+            )
+        ],
+        "C": [("nltcs", "psdd", "bits", 0, {"test": -6.03, "seconds": 2.0})],
+        "D": [
+            ("abalone", f"{n} rows", "rows", 0, {"rows": n, "CPU seconds": 0.001 * n})
+            for n in (1, 10, 100)
+        ],
+    }.items():
+        store = cells.Cells(folder, part, cache=folder / "cache")
+        store.runs.append(cells.stamp() | {"skipped": {"adult: not here": 3}})
+        for name, method, setting, seed, values in lines:
+            store.add(cells.Key(part, name, method, setting, seed), values, 0.5)
+        store._keep({"adult: not here": 3})
+
+
+def test_the_page_is_made_of_results(evaluation, tmp_path):
+    filled(evaluation, tmp_path / "cells")
+    page = evaluation("page").write(tmp_path / "cells", tmp_path / "docs")
+    text = page.read_text(encoding="utf-8")
+    for picture in re.findall(r"\((results/\w+\.svg)\)", text):
+        assert (page.parent / picture).read_text(encoding="utf-8").startswith("<?xml")
+    assert len(re.findall(r"\(results/\w+\.svg\)", text)) == 5
+    for words in (
+        "| insurance, authors | 50 | 51 | 51 |",
+        "| insurance | 936 / 187 / 215 / 36 | 936 / 187 / 215 / 36 | same |",
+        "0.125 (13)",
+        "-6.03 (2 s)",
+        "adult: not here (3 cells)",
+        "another is better than the best of ours in 2 of 4 settings",
+        "boosting + expected 2.5 | boosting + mean 2 | 25.0%",
+    ):
+        assert words in text, words
+    assert "Not run" not in text
+
+
+def test_an_empty_folder_is_a_page_too(evaluation, tmp_path):
+    page = evaluation("page").write(tmp_path / "none", tmp_path / "docs")
+    assert page.read_text(encoding="utf-8").count("Not run.") == 4
+
+
+def test_a_torn_cell_is_computed_again(evaluation, tmp_path):
+    cells = evaluation("cells")
+    store = cells.Cells(tmp_path, "A", cache=tmp_path / "cache")
+    store.runs.append(cells.stamp())
+    one, two, three = (cells.Key("A", "s", "m", "t", seed) for seed in range(3))
+    for key in (one, two):
+        store.add(key, {"RMSE": 1.25, "other": 2.0}, 0.1)
+    text = store.path.read_text(encoding="utf-8")
+    for cut in range(1, 60):  # a stop may come anywhere in the last write
+        store.path.write_text(text[:-cut], encoding="utf-8")
+        again = cells.Cells(tmp_path, "A", cache=tmp_path / "cache")
+        assert again.done == {one}
+        assert len(cells.read(again.path)) == 3
+    asked = []
+
+    def work():
+        for key in (one, two, three):
+            yield key, lambda key=key: asked.append(key) or {"RMSE": 2.5}
+
+    again.run(work(), cells.Console(quiet=True))
+    assert asked == [two, three]
+    assert len(cells.read(again.path)) == 3 + 2 + 2
+
+
+def test_what_fails_or_is_absent_is_told_and_gone_by(evaluation, tmp_path):
+    cells = evaluation("cells")
+    absent = evaluation("data").AbsentError
+    store = cells.Cells(tmp_path, "A", cache=tmp_path / "cache")
+    keys = [cells.Key("A", "s", "m", "t", seed) for seed in range(3)]
+
+    def fail(error):
+        raise error
+
+    work = [
+        (keys[0], lambda: fail(absent("no such table"))),
+        (keys[1], lambda: fail(ZeroDivisionError("by zero"))),
+        (keys[2], lambda: {"RMSE": 1.0}),
+    ]
+    store.run(work, cells.Console(quiet=True))
+    assert store.done == {keys[2]}
+    (run,) = json.loads((tmp_path / "A.json").read_text(encoding="utf-8"))["runs"]
+    assert run["skipped"] == {
+        "s: no such table": 1,
+        "s, m: failed: ZeroDivisionError: by zero": 1,
+    }
+
+
+def test_ranks_and_scores(evaluation):
+    metrics = evaluation("metrics")
+    table = pd.DataFrame({"a": [1.0, 1.0, 3.0], "b": [2.0, 2.0, 2.0], "c": [3.0, 3.0, 3.5]})
+    ranked = metrics.ranks(table)
+    assert ranked["rank"].to_dict() == pytest.approx({"a": 4 / 3, "b": 5 / 3, "c": 3.0})
+    assert ranked.loc["c", ["low", "high"]].tolist() == [3.0, 3.0]
+    assert (ranked.loc["a", "low"], ranked.loc["a", "high"]) == (1.0, 2.0)
+    p = np.array([[0.75, 0.25], [0.5, 0.5]])
+    found = metrics.classification(p, np.array([0, 1]))
+    assert found["log-loss"] == pytest.approx(-np.log([0.75, 0.5]).mean())
+    assert found["Brier"] == pytest.approx((2 * 0.25**2 + 0.5) / 2)
+    assert found["AUC"] == 1.0
+    y = np.random.default_rng(0).normal(size=4000)
+    true = np.tile(np.quantile(y, metrics.LEVELS), (len(y), 1))
+    assert metrics.crps(true, y) < metrics.crps(true + 0.3, y)
+    # the normal's CRPS of itself is 1 / sqrt(pi); nineteen levels lack the tails
+    assert metrics.crps(true, y) == pytest.approx(np.pi**-0.5, rel=0.06)
+
+
+@pytest.mark.slow
+def test_quick_runs_end_to_end(evaluation, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluation("data"), "ROOT", tmp_path)
+    monkeypatch.setitem(evaluation("part_b").QUICK, "scenarios", ("ii/MCAR 30%",))
+    main = evaluation("__main__").main
+    main(["B", "D", "page", "--quick", "--sets", "wine", "random"])
+    lines = evaluation("cells").read(tmp_path / "build" / "evaluation-quick" / "cells" / "B.csv")
+    losses = {line["method"]: float(line["value"]) for line in lines if line["metric"] == "Brier"}
+    assert len(losses) == 20
+    assert all(0 < loss < 2 for loss in losses.values())
+    page = (tmp_path / "build" / "evaluation-quick" / "results.md").read_text(encoding="utf-8")
+    assert "Where we lose" in page
+    assert "failed" not in page
+    assert "cost against joins" in (
+        tmp_path / "build" / "evaluation-quick" / "results" / "scaling.svg"
+    ).read_text(encoding="utf-8")
+    before = len(lines)
+    main(["B", "--quick", "--sets", "wine"])  # nothing is left to do
+    folder = tmp_path / "build" / "evaluation-quick" / "cells"
+    assert len(evaluation("cells").read(folder / "B.csv")) == before
