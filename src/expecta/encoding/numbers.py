@@ -80,7 +80,7 @@ class NumberColumn(Column):
             places = np.flatnonzero(known)[wide]
             out[places] = np.clip(draw, self.lows[code], self.highs[code])
         grid = {"date": DAY, "integer": 1}.get(self.kind, 0)
-        if grid or not self.step:
+        if grid or not self.step or rng is None:
             return np.rint(out / grid) * grid if grid else out
         whole = np.rint(out / self.step) * self.step
         ends = self.lows[codes], self.highs[codes]  # a bin may hold no multiple
