@@ -633,3 +633,32 @@ def test_integers_that_may_be_missing_and_have_a_value_for_it():
     model = HistGradientBoostingRegressor(max_iter=3).fit(frame, frame.h.fillna(20).to_numpy(float))
     expected = ExpectedPredictor(model, ChowLiu(), missing_is_value=["h"]).fit(frame)
     np.testing.assert_allclose(expected.predict(frame), model.predict(frame), rtol=1e-9)
+
+
+def test_draws_of_whole_numbers_are_whole():
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 500, 2000).astype(float)
+    frame = pd.DataFrame({"z": z, "x": rng.normal(size=2000)})
+
+    class Whole:
+        def predict(self, X):
+            return np.asarray(X["z"] % 1 != 0, float)
+
+    expected = ExpectedPredictor(Whole(), ChowLiu()).fit(frame)
+    assert expected.predict(frame.assign(z=np.nan).head(3)).tolist() == [0.0] * 3
+
+
+def test_classes_without_scores_are_refused():
+    class Labels(Bare):
+        classes_ = np.array([0, 1])
+
+    with pytest.raises(TypeError, match="no probabilities or margins"):
+        ExpectedPredictor(Labels())
+
+
+def test_a_bare_booster_is_refused():
+    xgboost = pytest.importorskip("xgboost")
+    X, y = table(kind="numeric")
+    model = xgboost.XGBRegressor(n_estimators=2).fit(X, y)
+    with pytest.raises(TypeError, match="load_model it in an XGBRegressor"):
+        ExpectedPredictor(model.get_booster())

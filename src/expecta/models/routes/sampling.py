@@ -104,7 +104,7 @@ class Sampler:
                     count[some] += draws
                 mean, variance, left = _statistics(sums, count)
                 allowed = rtol * np.maximum(np.abs(mean + shift), self._scale)
-                allowed = np.maximum(allowed, 1e-300)
+                allowed = np.maximum(allowed, 1e-140)  # whose square is a number too
                 need = np.max(np.maximum(left / allowed**2, self._scale / allowed), axis=1)
                 need = np.minimum(np.ceil(need), most).astype(np.int64)
                 todo = np.flatnonzero(need > count)
