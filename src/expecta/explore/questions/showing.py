@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from html import escape
@@ -14,20 +15,20 @@ __all__ = ["Shown", "number", "plain", "text_table"]
 MOST = 30  # lines of a table that are shown
 
 
-class Shown:
+class Shown(ABC):
     """A frozen dataclass that shows itself: sentences, and a table of its lines."""
 
+    @abstractmethod
     def lines(self) -> Mapping[str, Sequence[Any]]:
         """Return the columns of the table."""
-        raise NotImplementedError
 
+    @abstractmethod
     def head(self) -> list[str]:
         """Return the sentences before the table."""
-        raise NotImplementedError
 
+    @abstractmethod
     def notes(self) -> list[str]:
         """Return the sentences after it."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         return "\n".join([*self.head(), *text_table(self._shown()), *self._last()])
