@@ -212,15 +212,25 @@ def test_all_that_is_missing():
 
 
 def test_whole_numbers_are_kept_as_they_are():
-    ages = np.tile(np.arange(20, 50), 3)
+    ages = np.tile(np.arange(20, 50), 150)
     column = Encoder().fit({"age": ages}).columns_[0]
     assert column.cardinality == 30
     assert column.labels[:2] == ("20", "21")
     assert column.means.tolist() == list(range(20, 50))
-    assert column.counts.tolist() == [3] * 30
-    wide = Encoder().fit({"age": np.arange(100)}).columns_[0]
+    assert column.counts.tolist() == [150] * 30
+    wide = Encoder(max_bins=32).fit({"age": np.arange(100)}).columns_[0]
     assert wide.cardinality == 32
     assert wide.labels[0] == "0 to 2"
+
+
+def test_few_rows_have_few_bins():
+    def bins(rows, **weights):
+        x = np.arange(rows) / 7
+        return Encoder().fit({"x": x}, **weights).columns_[0].cardinality
+
+    assert [bins(rows) for rows in (5, 50, 400, 1000, 5000)] == [5, 8, 15, 20, 32]
+    assert bins(400, sample_weight=np.full(400, 0.5)) == 12
+    assert Encoder(max_bins=40).fit({"x": np.arange(50)}).columns_[0].cardinality == 40
 
 
 def test_a_heavy_value_has_its_own_bin():
@@ -241,7 +251,7 @@ def test_widths_edges_and_options():
     assert width.counts.tolist() == [101, 0, 0, 0, 1]
     given = Encoder(bins={"x": [0, 5, 50, 100]}).fit({"x": x, "y": x})
     assert given.columns_[0].edges.tolist() == [5, 50]
-    assert given.columns_[1].cardinality == 32
+    assert given.columns_[1].cardinality == 10
     assert given.transform({"x": [-9, 5, 1e9, np.inf, -np.inf], "y": [None] * 5})[
         :, 0
     ].tolist() == [0, 1, 2, 2, 0]

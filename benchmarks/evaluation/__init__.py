@@ -4,9 +4,3 @@ Parts are A (the paper as published), B (against other ways with holes), C (dens
 (speed); ``page`` writes what was found as docs/results.md. Modules: `data` reads tables, `holes`
 makes holes, `methods` are what is compared, `metrics` judge it, `cells` keep results.
 """
-
-import os
-
-# Threads of scikit-learn and XGBoost that wait must not spin: on a busy machine a fit of a second
-# would take a minute. It is read when their library is loaded, so before anything else.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -16,7 +16,6 @@ from sklearn.datasets import (
     fetch_openml,
     load_breast_cancer,
     load_diabetes,
-    load_digits,
     load_wine,
 )
 from sklearn.model_selection import train_test_split
@@ -110,15 +109,15 @@ FROM_SKLEARN = {
     "diabetes": ("regression", load_diabetes),
     "breast cancer": ("classification", load_breast_cancer),
     "wine": ("classification", load_wine),
-    "digits": ("classification", load_digits),
 }
+FROM_STATSMODELS = {"affairs": ("fair", "affairs"), "election": ("anes96", "vote")}  # name, target
 FROM_OPENML = {  # name here: kind, name there, version
     "adult": ("classification", "adult", 2),
     "credit-g": ("classification", "credit-g", 1),
     "cpu_act": ("regression", "cpu_act", 1),
 }
-TABLES = (*TARGETS, "diabetes", "breast cancer", "wine", *FROM_OPENML, "digits")  # slowest last
-AT_MOST = (10_000, 1000)  # training and test rows
+TABLES = (*TARGETS, *FROM_SKLEARN, *FROM_STATSMODELS, *FROM_OPENML)
+AT_MOST = (4000, 500)  # training and test rows
 
 
 def task(name: str, seed: int, at_most: tuple[int, int] = AT_MOST) -> Task:
@@ -141,7 +140,21 @@ def _whole(name: str) -> tuple[str, pd.DataFrame, np.ndarray]:
         kind, read = FROM_SKLEARN[name]
         X, y = read(return_X_y=True, as_frame=True)
         return kind, X.astype(float), y.to_numpy(float if kind == "regression" else int)
+    if name in FROM_STATSMODELS:
+        return _statsmodels(name)
     return _openml(name)
+
+
+def _statsmodels(name: str) -> tuple[str, pd.DataFrame, np.ndarray]:
+    """Surveys that come with statsmodels: who has affairs (1974), who votes for whom (1996)."""
+    try:
+        from statsmodels import datasets
+    except ImportError:
+        raise AbsentError("no statsmodels, which the table comes with") from None
+    theirs, target = FROM_STATSMODELS[name]
+    table = getattr(datasets, theirs).load_pandas().data.astype(float)
+    table = table.drop(columns=["logpopul"], errors="ignore")  # of a column that is there
+    return "classification", table, (table.pop(target).to_numpy() > 0).astype(int)
 
 
 def _openml(name: str) -> tuple[str, pd.DataFrame, np.ndarray]:
@@ -153,7 +166,7 @@ def _openml(name: str) -> tuple[str, pd.DataFrame, np.ndarray]:
         target = table.pop(table.columns[-1])
     else:
         try:
-            bunch: Any = fetch_openml(theirs, version=version, as_frame=True, n_retries=0)
+            bunch: Any = fetch_openml(theirs, version=version, as_frame=True, n_retries=1)
         except (OSError, ValueError) as error:
             raise AbsentError(
                 f"{name} is neither in the data folder nor on OpenML ({error})"

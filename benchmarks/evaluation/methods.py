@@ -36,6 +36,7 @@ from .metrics import LEVELS
 DRAWS = 20  # of multiple imputation
 COMPLETIONS = 5  # of training rows with holes, for the models that expected predictions are of
 BATCH = 10  # draws that Monte Carlo predicts together
+ENUMERATED, COMPLETE = 10, 20_000  # rows whose completions are all tried, and how many at most
 SAMPLES = 1000  # at most, for each row of a model whose expectation is sampled
 OURS = ("circuit", "expected", "monte carlo")
 WAYS = (
@@ -50,7 +51,7 @@ WAYS = (
     "multiple",
     "forest",
 )
-WITH_INTERVALS = ("expected", "native", "mean", "chained")  # of boosting
+WITH_INTERVALS = ("expected", "native", "mean", "chained")  # of boosting, where asked for
 
 
 class Coded:
@@ -85,10 +86,10 @@ def model(name: str, kind: str) -> Any:
         if name == "xgboost":
             from xgboost import XGBClassifier, XGBRegressor
 
-            return (XGBRegressor if regression else XGBClassifier)(n_jobs=2)
+            return (XGBRegressor if regression else XGBClassifier)(n_jobs=1)
         from lightgbm import LGBMClassifier, LGBMRegressor
 
-        return (LGBMRegressor if regression else LGBMClassifier)(verbose=-1, n_jobs=2)
+        return (LGBMRegressor if regression else LGBMClassifier)(verbose=-1, n_jobs=1)
     except ImportError:
         raise AbsentError(f"no {name}") from None
 
@@ -97,7 +98,7 @@ MODELS = ("boosting", "xgboost", "lightgbm", "linear")
 
 
 def imputer(name: str) -> Any:
-    trees = ExtraTreesRegressor(20, min_samples_leaf=3, n_jobs=2, random_state=0)
+    trees = ExtraTreesRegressor(20, min_samples_leaf=3, n_jobs=1, random_state=0)
     return {
         "mean": SimpleImputer(keep_empty_features=True),
         "median": SimpleImputer(strategy="median", keep_empty_features=True),
@@ -147,39 +148,48 @@ class Setting:
         learner = LatentTree(random_state=self.seed)
         return self.piece("fit", "density", make=lambda: learner.fit(self.X))
 
-    def completions(self) -> tuple[np.ndarray, np.ndarray]:
+    def completions(self) -> list[np.ndarray]:
         """Training rows, completed by draws given what is known of them, the target included."""
         y = self.task.y
         if self.complete:
-            return self.F, y
+            return [self.F]
         shown = y.astype(float) if self.task.kind == "regression" else y.astype(str).astype(object)
         joint = self.X.assign(**{"the target": shown})
         sampler = ConditionalSampler(LatentTree(random_state=self.seed), random_state=self.seed)
 
-        def make() -> np.ndarray:
+        def make() -> list[np.ndarray]:
             drawn = sampler.fit(joint).draws(joint, COMPLETIONS)
-            return np.concatenate([self.coded(one[list(self.X)]) for one in drawn])
+            return [self.coded(one[list(self.X)]) for one in drawn]
 
-        return self.piece("fit", "completions", make=make), np.tile(y, COMPLETIONS)
+        return self.piece("fit", "completions", make=make)
 
-    def fitted(self, name: str) -> Any:
-        """The model that expectations are of."""
-        F, y = self.completions()
-        kind = self.task.kind
-        return self.piece("fit", name, "expected", make=lambda: model(name, kind).fit(F, y))
+    def fitted(self, name: str) -> list[Any]:
+        """The models that expectations are of: one for each completion."""
+        tables, y, kind = self.completions(), self.task.y, self.task.kind
+        return self.piece(
+            *("fit", name, "expected"), make=lambda: [model(name, kind).fit(F, y) for F in tables]
+        )
 
-    def expected(self, name: str) -> Any:
-        fitted, density = make_pipeline(self.coded.step, self.fitted(name)), self.density()
-        made = ExpectedPredictor(fitted, density, max_samples=SAMPLES, random_state=self.seed)
-        return self.piece("fit", name, "predictor", make=lambda: made.fit(self.X))
+    def expected(self, name: str) -> list[Any]:
+        """A predictor for each model."""
+        models, density = self.fitted(name), self.density()
+
+        def make() -> list[Any]:
+            options = {"max_samples": SAMPLES, "random_state": self.seed}
+            pipes = [make_pipeline(self.coded.step, one) for one in models]
+            return [ExpectedPredictor(pipe, density, **options).fit(self.X) for pipe in pipes]
+
+        return self.piece("fit", name, "predictor", make=make)
 
     # -- predictions ------------------------------------------------------------------
 
-    def outputs(self, model: Any, rows: Any) -> np.ndarray:
-        """Predictions, or probabilities of classes."""
+    def outputs(self, models: Any, rows: Any) -> np.ndarray:
+        """Predictions, or probabilities of classes; the mean of those of several models."""
+        if isinstance(models, list):
+            return np.mean([self.outputs(one, rows) for one in models], axis=0)
         if self.task.kind == "regression":
-            return model.predict(rows)
-        return model.predict_proba(rows)
+            return models.predict(rows)
+        return models.predict_proba(rows)
 
     def predict(self, method: str) -> tuple[np.ndarray, dict[str, float]]:
         """What a method says of the test rows, and its seconds of fitting and for each row."""
@@ -203,9 +213,9 @@ class Setting:
         told = self.piece("told", name, make=lambda: self.outputs(used, self.test))
         parts = [("fit", "density"), ("fit", "completions")]
         parts += [("fit", name, "expected"), ("fit", name, "predictor")]
-        exact = used.answers_.route is not None
+        exact = used[0].answers_.route is not None
         times = self._times(self.spent(*parts), self.spent(("told", name)))
-        return told, times | {"exact form": exact}
+        return told, times | {"exact form": exact} | self._errors(name, told)
 
     def _monte_carlo(self, name: str) -> tuple[np.ndarray, dict[str, float]]:
         """As many draws of all rows as fit in the time of the expectation, at least BATCH."""
@@ -220,7 +230,37 @@ class Setting:
             total = total + each.reshape(BATCH, len(self.test), *each.shape[1:]).sum(axis=0)
             draws += BATCH
         took = time.perf_counter() - start
-        return total / draws, self._times(times["fit seconds"], took) | {"draws": draws}
+        times = self._times(times["fit seconds"], took) | {"draws": draws}
+        return total / draws, times | self._errors(name, total / draws)
+
+    def _errors(self, name: str, told: np.ndarray) -> dict[str, float]:
+        """Greatest difference from sums over all completions, in spreads of the outputs."""
+        rows, sums = self.piece("enumerated", name, make=lambda: self._enumerated(name))
+        if not len(rows):
+            return {}
+        far = np.abs(told.reshape(len(told), -1)[rows] - sums).max()
+        return {"error against enumeration": far / told.std(), "rows enumerated": len(rows)}
+
+    def _enumerated(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """The obvious expectation of some rows: every completion through the model."""
+        (used, *others), rows, sums = self.expected(name), [], []
+        if others:  # each has bins of its own
+            return np.zeros(0, int), np.zeros(0)
+        density = used.answers_.density
+        encoder = density.encoder_
+        codes = encoder.codes(self.test)
+        count = np.prod(np.where(codes < 0, encoder.cardinalities_, 1.0), axis=1)
+        for row in np.flatnonzero((count > 1) & (count <= COMPLETE))[:ENUMERATED]:
+            known = codes[row]
+            cards = encoder.cardinalities_
+            values = [np.arange(c) if k < 0 else [k] for k, c in zip(known, cards, strict=True)]
+            every = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(known))
+            log_p = density.circuit.log_prob(every.astype(np.int32))
+            weight = np.exp(log_p - log_p.max())
+            each = self.outputs(used.model, encoder.inverse_transform(every)[list(self.test)])
+            rows.append(row)
+            sums.append(weight @ each.reshape(len(every), -1) / weight.sum())
+        return np.array(rows, int), np.array(sums)
 
     def _native(self, name: str) -> tuple[np.ndarray, dict[str, float]]:
         if name == "linear":
@@ -294,9 +334,7 @@ class Setting:
         return self.piece("inner", make=make)
 
     def quantiles(self, method: str, told: np.ndarray) -> np.ndarray | None:
-        """Quantiles of y at LEVELS, where the method is one that is asked for them."""
-        if self.task.kind != "regression":
-            return None
+        """Quantiles of y at LEVELS; None where the method is not asked for them."""
         if method == "circuit":
             return self.circuit().predict_quantiles(self.test, LEVELS)
         name, way = method.split(" + ")
@@ -310,7 +348,7 @@ class Setting:
 
     def _calibrated(self, inner: Setting) -> np.ndarray:
         """Of the predictor of fewer rows, calibrated on the rows that it has not seen."""
-        used = inner.expected("boosting").calibrate(inner.test, inner.task.y_test)
+        used = inner.expected("boosting")[0].calibrate(inner.test, inner.task.y_test)
         mean, std = used.predict(self.test, return_std=True)  # once for all levels
         side = 2 * LEVELS - 1
         holes = np.count_nonzero(self.gone, axis=1)

@@ -49,8 +49,9 @@ A method is a model (scikit-learn's histogram boosting, XGBoost, LightGBM, ridge
 regression, with their defaults) and what it does about holes. Cells are hidden, not bits.
 
 - `circuit`: `CircuitRegressor` or `CircuitClassifier`, which need nothing else.
-- `expected`: `ExpectedPredictor` with a latent tree. Where training rows have holes, the model is
-  fitted to five completions of each, drawn given its known cells and its target.
+- `expected`: `ExpectedPredictor` with a latent tree. Where training rows have holes, the mean of
+  five, each of a model fitted to one completion of these rows, drawn given their known cells and
+  their target.
 - `monte carlo`: the same model averaged over draws from the same density, for the same time.
 - `native`: NaN as the model takes it. `mean`, `median`, `neighbours`, `chained` (scikit-learn's
   `IterativeImputer`), `forest` (the same with extremely randomised trees): filled in, fitted on the

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.cluster import KMeans
@@ -493,6 +494,23 @@ def test_errors_say_what_to_do():
         ExpectedPredictor(model, ChowLiu()).fit(frame.mask(np.eye(len(frame), 3) < 2))
 
 
+@pytest.mark.parametrize("kind", ["numeric", "mixed"])
+def test_no_training_row_need_be_complete(kind):
+    frame, y = table(kind=kind)
+    words = list(frame.select_dtypes(exclude="number"))
+    coded = make_column_transformer((OneHotEncoder(), words), remainder="passthrough")
+    model = make_pipeline(coded, Ridge()).fit(frame, y)
+    gone = np.arange(frame.size).reshape(frame.shape) % (frame.shape[1] + 1) < 2
+    assert gone.any(axis=1).all()
+    holed = frame.mask(gone)
+    expected = ExpectedPredictor(model, ChowLiu(), random_state=0).fit(holed)
+    truth = enumerated(model, expected, holed[:9], of("predict"))[:, 0]
+    np.testing.assert_allclose(expected.predict(holed[:9]), truth, rtol=1e-8)
+    for make in (pl.from_pandas, dict):
+        same = ExpectedPredictor(model, ChowLiu(), random_state=0).fit(make(holed))
+        np.testing.assert_allclose(same.predict(make(holed[:9])), truth, rtol=1e-8)
+
+
 def test_shapley_values_are_those_of_conditional_expectations():
     shap = pytest.importorskip("shap")
     frame, y = table(kind="mixed")
@@ -585,7 +603,7 @@ def test_rare_categories_are_drawn_as_they_are():
 def test_no_probability_where_no_value_can_be():
     frame = pd.DataFrame({"i": np.arange(60) % 12, "x": np.arange(60) % 2})
     model = DecisionTreeRegressor().fit(frame, np.where(frame.i >= 11, 1000.0, 0.0))
-    expected = ExpectedPredictor(model, ChowLiu()).fit(frame)
+    expected = ExpectedPredictor(model, ChowLiu(encoder=Encoder(max_bins=32))).fit(frame)
     found = expected.predict(pd.DataFrame({"i": [None], "x": [None]}))
     share = expected.density_.marginal("i").probabilities[-1]
     assert found[0] == pytest.approx(1000 * share, rel=1e-6)

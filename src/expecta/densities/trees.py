@@ -182,7 +182,7 @@ class LatentTree(TreeLearner):
     def __init__(
         self,
         *,
-        states: int | Sequence[int] = (8, 16, 32),
+        states: int | Sequence[int] = (4, 8, 16, 32),
         tree: str = "chow-liu",
         pseudo_count: float = 0.1,
         restarts: int | None = None,

@@ -44,7 +44,9 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     max_bins
-        At most so many bins per column, not counting those that thresholds add.
+        At most so many bins per column, not counting those that thresholds add. By default
+        twice the cube root of the weight of its known values, but from 8 to 32: where rows
+        are few, what columns tell about each other drowns in many bins.
     bins
         How to cut numbers: "quantile" (bins of about equal weight; a value that weighs as
         much as a bin has its own, and up to ``max_bins`` distinct numbers are all kept
@@ -99,7 +101,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        max_bins: int = 32,
+        max_bins: int | None = None,
         bins: str | Sequence[Any] | npt.NDArray[Any] | Mapping[str, Any] = "quantile",
         max_categories: int = 64,
         kinds: Mapping[str, str] | None = None,

@@ -19,6 +19,7 @@ from expecta.errors import DomainError
 __all__ = ["NumberColumn", "fit_numbers"]
 
 EXACT = 2.0**53  # from here on floats are further than 1 apart
+USUAL_BINS = 8, 32  # fewest and most, where nobody says how many
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +138,7 @@ def fit_numbers(
     kind: str,
     weight: Floats | None,
     method: str | npt.ArrayLike,
-    most: int,
+    most: int | None,
     thresholds: Floats,
     notes: list[str],
 ) -> NumberColumn | None:
@@ -149,6 +150,8 @@ def fit_numbers(
         return None
     if cells.rounded:
         notes.append(f"column {cells.name!r} has integers beyond 2^53 that are one float")
+    if most is None:
+        most = int(np.clip(np.ceil(2 * np.cbrt(sample.mass.sum())), *USUAL_BINS))
     edges = cut(sample, method, most, thresholds)
     if len(sample.values) == 1:
         notes.append(f"column {cells.name!r} has the same value in every row")

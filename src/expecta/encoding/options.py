@@ -25,7 +25,7 @@ KINDS = ("category", "number", "date", "datetime", "duration")  # that a column 
 class Options:
     """What to do with each column; an option that makes no sense is a ValueError."""
 
-    max_bins: int
+    max_bins: int | None  # None: by the number of values
     bins: Any
     max_categories: int
     kinds: Mapping[str, str]
@@ -38,6 +38,8 @@ class Options:
         """Check the constructor's parameters by themselves."""
         for name, least in (("max_bins", 1), ("max_categories", 2)):
             size = params[name]
+            if size is None and name == "max_bins":
+                continue
             if isinstance(size, bool) or not isinstance(size, Integral) or size < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, not {size!r:.60}")
         kinds, thresholds = params["kinds"] or {}, params["thresholds"] or {}
@@ -61,8 +63,9 @@ class Options:
         missing = params["missing_is_value"] or ()
         if isinstance(missing, str) or not all(isinstance(name, str) for name in missing):
             raise ValueError(f"missing_is_value is a list of names of columns, not {missing!r:.60}")
+        most = params["max_bins"]
         return cls(
-            int(params["max_bins"]),
+            None if most is None else int(most),
             bins,
             int(params["max_categories"]),
             kinds,

@@ -83,7 +83,7 @@ def refined(
             numbers: Floats = np.zeros(0)
             if table is not None:
                 numbers = table.column(places[variable]).as_numbers(kind, zone)
-            fine, share = _refine(column, numbers, weight, options.max_bins, cuts)
+            fine, share = _refine(column, numbers, weight, max_bins, cuts)
             if isinstance(whole, HoledColumn):
                 columns[variable] = HoledColumn.of(fine, float(whole.counts[-1]))
                 shares[variable] = np.append(share, 1.0)
@@ -92,7 +92,7 @@ def refined(
     known = encoder.thresholds or {}
     both = {name: [*known.get(name, ()), *numbers] for name, numbers in wanted.items()}
     made: Encoder = copy(encoder).set_params(
-        max_bins=encoder.max_bins if table is None else max(encoder.max_bins, options.max_bins),
+        max_bins=encoder.max_bins if table is None else max(encoder.max_bins or 1, max_bins),
         thresholds={**known, **both} or encoder.thresholds,
     )
     made._set(encoder.source_, columns, encoder.notes_)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from expecta.encoding import Encoder
 from expecta.encoding.tables import Table, read_table
 from expecta.errors import DomainError, ImpossibleEvidenceWarning
 from expecta.estimators.conformal import Calibration, hidden, least_noise
+from expecta.estimators.imputers import ConditionalSampler
 from expecta.explore.asking import Asking
 from expecta.explore.seen import Seen
 from expecta.models.answers import Answer, Answers, classifies
@@ -81,7 +82,7 @@ class ExpectedPredictor(Asking, BaseEstimator):  # type: ignore[misc]
     >>> model = LinearRegression().fit(X, X[:, 0] + 10 * X[:, 1])
     >>> expected = ExpectedPredictor(model).fit(X)
     >>> expected.predict([[np.nan, np.nan], [2.0, np.nan], [2.0, 2.0]]).round(1).tolist()
-    [16.5, 21.8, 22.0]
+    [16.5, 21.9, 22.0]
     """
 
     density_: Density  # as it learned
@@ -160,15 +161,25 @@ class ExpectedPredictor(Asking, BaseEstimator):  # type: ignore[misc]
         if _classifies(self):
             self.classes_ = np.asarray(self.model.classes_)
         names = getattr(self.model, "feature_names_in_", None)
-        self.template_ = Template.of(X, table, names, holed)
+        tried = self._tried(X, table, holed)
+        whole = read_table(tried)
+        self.template_ = Template.of(tried, whole, names, holed)
         self.template_.keep_rare(table, self.density_)
         self.answers_ = Answers(
-            self.model, self.density_, table, X, self.template_, self.tol, TRIED
+            self.model, self.density_, whole, X, self.template_, self.tol, TRIED
         )
         classes = getattr(self, "classes_", None)
         encoder = self.answers_.density.encoder_
         self.seen_ = Seen.beside(table, encoder, y, sample_weight, classes)
         return self
+
+    def _tried(self, X: Any, table: Table, holed: Collection[str]) -> Any:  # noqa: ANN401
+        """Return the table, or draws for its unknown cells where no row is complete."""
+        cells = zip(table.names, map(table.column, range(len(table.names))), strict=True)
+        known = [one.known for name, one in cells if name not in holed]
+        if not known or np.any(np.all(known, axis=0)):
+            return X
+        return ConditionalSampler(self.density_, random_state=self.random_state).fit_transform(X)
 
     def _unfitted(self) -> Any:  # noqa: ANN401
         """Return the density to learn."""

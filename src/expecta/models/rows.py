@@ -50,7 +50,9 @@ class Template:
         found._order = table.names
         whole = np.flatnonzero(found.known(table).all(axis=1))[:KEPT]
         if not len(whole):
-            raise DomainError("no row is complete; one is needed at least, to try the model on")
+            raise DomainError(
+                "no row is complete, and a column that the model asks for is all unknown"
+            )
         if isinstance(X, Mapping):
             X = {name: np.asarray(values) for name, values in X.items()}
             X = nw.dependencies.get_pandas().DataFrame(X)
