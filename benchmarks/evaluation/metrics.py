@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
+LEAST = 1e-6  # probability of a class that a loss is computed for
 LEVELS = np.arange(0.05, 0.96, 0.05)  # of quantiles that the CRPS is computed from
 
 
@@ -15,15 +16,22 @@ def rmse(predicted: np.ndarray, y: np.ndarray) -> float:
     return float(np.sqrt(np.mean((predicted - y) ** 2)))
 
 
+def losses(told: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Of each row: squared error, or minus the logarithm of the probability of its class."""
+    if told.ndim == 1:
+        return (told - y) ** 2
+    own = told[np.arange(len(y)), y] / told.sum(axis=1)
+    return -np.log(np.clip(own, LEAST, None))
+
+
 def classification(p: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Log-loss (probabilities at least 1e-6), Brier score, accuracy and AUC, y from 0."""
     if not np.all(np.isfinite(p)):
         raise ValueError("a probability is not finite")
     p = p / p.sum(axis=1, keepdims=True)
     true = np.eye(p.shape[1])[y]
-    own = np.clip(p[np.arange(len(y)), y], 1e-6, None)
     found = {
-        "log-loss": float(-np.mean(np.log(own))),
+        "log-loss": float(np.mean(losses(p, y))),
         "Brier": float(np.mean(np.sum((p - true) ** 2, axis=1))),
         "accuracy": float(np.mean(p.argmax(axis=1) == y)),
     }

@@ -18,7 +18,7 @@ from . import data
 from .cells import Cells, Key
 from .data import Task
 from .methods import MODELS, WAYS, Setting
-from .metrics import classification, intervals, rmse
+from .metrics import classification, intervals, losses, rmse
 
 SEEDS = (0, 1, 2)
 SCENARIOS = {
@@ -52,14 +52,20 @@ def measure(which: tuple, method: str) -> dict[str, float]:
 
 def _measure(which: tuple, method: str) -> dict[str, float]:
     one = setting(*which)
-    told, costs = one.predict(method)
+    told, found = one.predict(method)
     y = one.task.y_test
     if one.task.kind == "classification":
-        return classification(told, y) | costs
-    found = {"RMSE": rmse(told, y)} | costs
-    quantiles = one.quantiles(method, told) if which[2] in INTERVALS else None
-    if quantiles is not None:
-        found |= intervals(quantiles, y, np.count_nonzero(one.gone, axis=1))
+        found |= classification(told, y)
+    else:
+        found["RMSE"] = rmse(told, y)
+        quantiles = one.quantiles(method, told) if which[2] in INTERVALS else None
+        if quantiles is not None:
+            found |= intervals(quantiles, y, np.count_nonzero(one.gone, axis=1))
+    name, _, way = method.partition(" + ")
+    if way not in ("", "expected"):  # row by row, so that chance can be told from a difference
+        ours, _ = one.predict(f"{name} + expected")
+        more = losses(told, y) - losses(ours, y)
+        found |= {"more than expected": more.mean(), "its error": more.std() / len(y) ** 0.5}
     return found
 
 
