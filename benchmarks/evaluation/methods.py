@@ -257,7 +257,11 @@ class Setting:
             every = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(known))
             log_p = density.circuit.log_prob(every.astype(np.int32))
             weight = np.exp(log_p - log_p.max())
-            each = self.outputs(used.model, encoder.inverse_transform(every)[list(self.test)])
+            table = encoder.inverse_transform(every)[list(self.test)]
+            for k, column in enumerate(encoder.columns_):
+                if column.kind in ("integer", "number"):  # not rounded
+                    table[column.name] = column.means[every[:, k]]
+            each = self.outputs(used.model, table)
             rows.append(row)
             sums.append(weight @ each.reshape(len(every), -1) / weight.sum())
         return np.array(rows, int), np.array(sums)

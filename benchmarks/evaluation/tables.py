@@ -1,0 +1,46 @@
+"""Results read from files, and tables of them in Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .cells import read
+
+
+def load(folder: Path, part: str) -> pd.DataFrame:
+    """A part's results, one line for each metric of each cell."""
+    lines = read(folder / f"{part}.csv")
+    frame = pd.DataFrame(
+        lines, columns=["part", "set", "method", "setting", "seed", "metric", "value", "run"]
+    )
+    return frame.astype({"seed": int, "value": float})
+
+
+def wide(frame: pd.DataFrame) -> pd.DataFrame:
+    """Means over seeds, a column for each metric."""
+    means = frame.groupby(["set", "method", "setting", "metric"], sort=False)["value"].mean()
+    return means.unstack("metric").reset_index()
+
+
+def table(frame: pd.DataFrame, digits: int = 4) -> str:
+    """Markdown; numbers with so many digits."""
+
+    def cell(value: object) -> str:
+        if isinstance(value, float | np.floating):
+            return "" if np.isnan(value) else number(float(value), digits)
+        return str(value)
+
+    lines = ["| " + " | ".join(map(str, frame.columns)) + " |"]
+    lines.append("|" + " --- |" * len(frame.columns))
+    lines += ["| " + " | ".join(map(cell, line)) + " |" for line in frame.itertuples(index=False)]
+    return "\n".join(lines) + "\n"
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Significant digits, thousands with commas."""
+    if value and abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
