@@ -259,7 +259,9 @@ class Setting:
             weight = np.exp(log_p - log_p.max())
             table = encoder.inverse_transform(every)[list(self.test)]
             for k, column in enumerate(encoder.columns_):
-                if column.kind in ("integer", "number"):  # not rounded
+                if known[k] >= 0:
+                    table[column.name] = self.test[column.name].iloc[row]
+                elif column.kind in ("integer", "number"):  # not rounded
                     table[column.name] = column.means[every[:, k]]
             each = self.outputs(used.model, table)
             rows.append(row)

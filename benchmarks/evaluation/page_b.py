@@ -177,13 +177,19 @@ def enumeration(cells: pd.DataFrame) -> str:
     if "error against enumeration" not in cells:
         return "Not run.\n"
     here = cells.dropna(subset="error against enumeration")
-    here = here.assign(way=here["method"].map(way_of), model=here["method"].str.split(" ").str[0])
-    found = here.groupby(["model", "way"], sort=False)["error against enumeration"]
+    kind = here.get("RMSE", pd.Series(dtype=float)).reindex(here.index)
+    here = here.assign(
+        way=here["method"].map(way_of),
+        model=here["method"].str.split(" ").str[0],
+        of=kind.isna().map({True: "probabilities", False: "numbers"}),
+    )
+    found = here.groupby(["of", "model", "way"], sort=False)["error against enumeration"]
     shown = found.agg(["count", "median", "max"]).reset_index()
     return (
         "Greatest difference from the sum over all completions, for the rows that have few of "
-        "them (at most 10 rows of a setting), in standard deviations of the predictions; XGBoost "
-        "adds its trees up in 32 bits. Draws had the time of the expectation.\n\n"
+        "them (at most 10 rows of a setting), in standard deviations of the predictions. XGBoost "
+        "adds its trees up in 32 bits; probabilities of boosted trees have no exact form and are "
+        "sampled, 1,000 draws at most. Monte Carlo had the time of the expectation.\n\n"
         + table(shown.rename(columns={"count": "settings"}), 2)
     )
 
