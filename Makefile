@@ -17,15 +17,8 @@ demo: setup
 test: setup lint
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-bench: setup
-	$(BIN)/python benchmarks/engine.py
-	$(BIN)/python benchmarks/densities.py speed chunks
-	$(BIN)/python benchmarks/predictions.py
-	$(BIN)/python benchmarks/models.py
-	$(BIN)/python benchmarks/questions.py
-	$(BIN)/python benchmarks/paper.py
-	$(BIN)/python benchmarks/refit.py
-	$(BIN)/python benchmarks/images.py
+# Slow checks, then the evaluation with small settings.
+bench: paper-quick
 	$(BIN)/python -m pytest -m slow
 
 # Every empirical figure, for hours: goes on where it stopped, and writes docs/results.md.

@@ -1,8 +1,8 @@
 """Part D: how fast the engine is. A figure is kept only after its outputs were checked.
 
-Settings are marks (the authors' tasks), first (a fresh process), mnist, rows, sizes, orders and
-models (the exact mean of boosted trees, beside draws). Marks are CPU seconds of the code
-published with the paper for the same task, on a 2-core machine of the same kind.
+Settings are marks (the authors' tasks), first (a fresh process), mnist, rows, sizes, orders, and
+those of `speeds`. Marks are CPU seconds of the code published with the paper for the same task, on
+a 2-core machine of the same kind.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from pathlib import Path
 import numpy as np
 
 from expecta import (
-    ExpectedPredictor,
-    LatentTree,
     Pair,
     Vtree,
     random_probabilistic,
@@ -26,8 +24,9 @@ from expecta import (
     using,
 )
 
-from . import data
+from . import data, speeds
 from .cells import Cells, Key
+from .clock import measure
 from .slow import expectation as slow_expectation
 
 THEIRS = {  # CPU seconds
@@ -40,8 +39,8 @@ THEIRS = {  # CPU seconds
 BYTES = {"expectation": 3 * 8 * 2, "second moment": 3 * 8 * 3, "20% missing": 48}  # for a join
 ROWS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 SIZES = ((2, 4), (4, 4), (8, 4), (16, 4), (32, 4), (16, 8), (16, 16), (16, 32))
+FEW = ("expectation", "10 rows", "100 rows", "2 by 4 units", "4 by 4 units", "compare")  # quick
 ORDERS = (1, 2, 3, 4, 5, 6, 8)
-BOOSTED = ((300, 6, 10_000), (300, 6, 1000), (100, 6, 10_000), (300, 3, 10_000), (300, 9, 10_000))
 
 
 @cache
@@ -54,39 +53,6 @@ def read(name: str):
 def hide(x: np.ndarray, share: float, seed: int = 0) -> np.ndarray:
     """Hide a share of the cells."""
     return np.where(np.random.default_rng(seed).random(x.shape) < share, -1, x.astype(np.int8))
-
-
-def measure(do, repeats: int = 7) -> dict[str, float]:
-    """Least wall and CPU seconds of a call that has run before, and its peak memory in MB."""
-    do()
-    peak = memory_peak()
-    walls, cpus = [], []
-    for _ in range(repeats):
-        wall, cpu = time.perf_counter(), time.process_time()
-        do()
-        walls.append(time.perf_counter() - wall)
-        cpus.append(time.process_time() - cpu)
-        if sum(walls) > 20:
-            break
-    return {"wall seconds": min(walls), "CPU seconds": min(cpus), "peak MB": peak()}
-
-
-def memory_peak():
-    """Forget the peak of memory so far; returns what tells how far it rose since, in MB."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:  # not on this machine
-        return lambda: float("nan")
-    before = memory("VmRSS")
-    return lambda: max(0.0, memory("VmHWM") - before)
-
-
-def memory(field: str) -> float:
-    """One field of the process's memory report, in MB."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) / 1024
-    raise KeyError(field)
 
 
 @cache
@@ -223,63 +189,6 @@ def order(k: int) -> dict[str, float]:
     return found | {"order": k}
 
 
-# -- fitted models --------------------------------------------------------------------
-
-
-@cache
-def elevators():
-    """Training rows, a density of them, and rows with half of the columns unknown."""
-    X, y, test, _ = data.load("elevators")
-    some = test.sample(10_000, replace=True, random_state=0).reset_index(drop=True).astype(float)
-    rng = np.random.default_rng(0)
-    some = some.mask(np.argsort(rng.random(some.shape), axis=1) < some.shape[1] // 2)
-    return X, y, LatentTree(random_state=0).fit(X), some
-
-
-def sampling(expected, some, exact, rtol: float, most: int) -> tuple[float, float]:
-    """Seconds that draws take, which must agree with the exact mean, and draws a row."""
-    start = time.perf_counter()
-    table, codes = expected._rows(some)
-    found = expected.answers_._sampler(
-        table, np.arange(len(some)), codes, rtol, most, np.random.default_rng(0)
-    )
-    seconds = time.perf_counter() - start
-    gap = np.abs(found.mean[:, 0] - exact) / found.error[:, 0]
-    assert np.mean(gap < 4) > 0.98, "draws and the exact mean disagree"
-    return seconds, float(found.draws.mean())
-
-
-DRAWN = (  # rows asked, standard error relative to the prediction, most draws
-    ("of the prediction", 1000, 0.01, 100_000),
-    ("of the output's own spread", 200, 1e-9, 10_000),
-)
-
-
-def boosted(trees: int, depth: int, n: int) -> dict[str, float]:
-    """XGBoost on elevators, half of the columns unknown."""
-    try:
-        from xgboost import XGBRegressor
-    except ImportError:
-        raise data.AbsentError("no xgboost") from None
-    X, y, density, many = elevators()
-    model = XGBRegressor(n_estimators=trees, max_depth=depth, n_jobs=2).fit(X, y)
-    start = time.perf_counter()
-    expected = ExpectedPredictor(model, density, max_samples=100_000).fit(X)
-    written = time.perf_counter() - start
-    some = many.iloc[:n]
-    expected.predict(some.iloc[:64])
-    start = time.perf_counter()
-    exact = expected.predict(some)
-    found = {"wall seconds": time.perf_counter() - start, "written in": written}
-    found |= {"boxes": expected.answers_.route.sum.n_boxes, "rows": n}
-    if (trees, depth, n) == (300, 6, 1000):
-        for whose, asked, rtol, most in DRAWN:
-            slow, draws = sampling(expected, some.iloc[:asked], exact[:asked], rtol, most)
-            found[f"sampling, 1% {whose}"] = slow * n / asked
-            found[f"draws a row, 1% {whose}"] = draws
-    return found
-
-
 def work(cells: Cells | None, quick: bool, only: list[str]):
     """Yield every cell and how to compute it."""
     items = [
@@ -290,13 +199,17 @@ def work(cells: Cells | None, quick: bool, only: list[str]):
         *(("abalone", f"{n} rows", "rows", partial(rows, n)) for n in ROWS),
         *(("random", f"{p} by {g} units", "sizes", partial(size, p, g)) for p, g in SIZES),
         *(("insurance", f"order {k}", "orders", partial(order, k)) for k in ORDERS),
-        *(
-            ("elevators", f"{t} trees of depth {d}, {n} rows", "models", partial(boosted, t, d, n))
-            for t, d, n in BOOSTED
-        ),
+        *speeds.items(),
     ]
     for name, method, setting, do in items:
-        few = method in ("expectation", "10 rows", "100 rows", "2 by 4 units", "4 by 4 units")
+        few = method in (
+            "expectation",
+            "10 rows",
+            "100 rows",
+            "2 by 4 units",
+            "4 by 4 units",
+            "compare",
+        )
         if quick and not (few or setting == "orders"):
             continue
         if not only or name in only:
