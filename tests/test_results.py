@@ -16,11 +16,13 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-# A measured passage begins with <!-- measured: FILE.csv,... column=value ... --> and ends with
+# A measured passage begins with <!-- measured: FILE,... column=value ... --> and ends with
 # <!-- end -->. Every number in it must be in these files of benchmarks/results, in a line whose
 # columns have these values, rounded to the digits that are shown (a percentage is a share).
 # Words in `code` and the first column of a table are not numbers that were measured.
-PASSAGE = re.compile(r"<!-- measured: (\S+\.csv)(.*?) -->\n(.*?)<!-- end -->", re.DOTALL)
+PASSAGE = re.compile(
+    r"<!-- measured: (\S+\.(?:csv|parquet))(.*?) -->\n(.*?)<!-- end -->", re.DOTALL
+)
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?")
 # Outside of such passages the README has no number with a unit that only measuring gives.
 CLAIM = re.compile(
@@ -39,19 +41,21 @@ def quoted(text):
 def measured(names, words):
     """Numbers of files, of the lines whose columns have the values that are asked for."""
     asked = dict(re.findall(r"(\w+)=(\"[^\"]*\"|\S+)", words))
-    lines = []
-    for name in names.split(","):
-        with (RESULTS / name).open(encoding="utf-8") as file:
-            lines += csv.DictReader(file)
     found = []
-    for line in lines:
-        if all(line[key] == value.strip('"') for key, value in asked.items()):
-            for cell in line.values():
-                try:
-                    found.append(float(cell))
-                except ValueError:
-                    continue
+    for name in names.split(","):
+        frame = results(RESULTS / name)
+        for key, value in asked.items():
+            frame = frame[frame[key].astype(str) == value.strip('"')]
+        found += frame.select_dtypes("number").to_numpy(float).ravel().tolist()
     return found
+
+
+def results(file):
+    """A file of results; of an evaluation the means over seeds."""
+    if file.suffix == ".csv":
+        return pd.read_csv(file)
+    keys = ["set", "method", "setting", "metric"]
+    return pd.read_parquet(file).groupby(keys, sort=False)["value"].mean().reset_index()
 
 
 def said(one, value):
@@ -146,7 +150,9 @@ def filled(evaluation, folder):
                 f"{scenario}/MCAR 50%",
                 0,
                 {key: loss, "coverage": 0.875, "CRPS": 2.0, "width": 3.0}
-                | {"coverage@1": 0.875, "width@1": 3.0, "rows@1": 40, "fit seconds": 1.0},
+                | {"coverage@1": 0.875, "width@1": 3.0, "rows@1": 40, "fit seconds": 1.0}
+                | {"more than expected": loss - 2.5, "its error": 0.125}
+                | {"error against enumeration": 1e-12},
             )
             for name, key in (("insurance", "RMSE"), ("wine", "log-loss"))
             for scenario in ("i", "ii")
@@ -163,11 +169,12 @@ def filled(evaluation, folder):
             for n in (1, 10, 100)
         ],
     }.items():
-        store = cells.Cells(folder, part, cache=folder / "cache")
+        store = cells.Cells(folder, part, build=folder / "build")
         store.runs.append(cells.stamp() | {"skipped": {"adult: not here": 3}})
         for name, method, setting, seed, values in lines:
             store.add(cells.Key(part, name, method, setting, seed), values, 0.5)
         store._keep({"adult: not here": 3})
+        store.keep()
 
 
 def test_the_page_is_made_of_results(evaluation, tmp_path):
@@ -183,8 +190,14 @@ def test_the_page_is_made_of_results(evaluation, tmp_path):
         "0.125 (13)",
         "-6.03 (2 s)",
         "adult: not here (3 cells)",
-        "another is better than the best of ours in 2 of 4 settings",
-        "boosting + expected 2.5 | boosting + mean 2 | 25.0%",
+        "Another method is better than the best of ours in 2 of 4 settings",
+        "| wine | i/MCAR 50% | boosting + expected 2.5 | boosting + mean 2 | 25.0% |",
+        "first among the ways of a model in 0 of 2 settings",
+        "| wine | i/MCAR 50% | boosting | 2.5 | mean 2 | 25.0% | 4 | the density |",
+        "| 2.5 | mean 2 | 25.0% | 4 | the model: circuit has 1 |",
+        "| numbers | boosting | expected | 2 | 1e-12 | 1e-12 |",
+        "Of 1 comparisons with a baseline",
+        "| insurance | 50 | mean | 0.00% |  | 2 |",
     ):
         assert words in text, words
     assert "Not run" not in text
@@ -197,7 +210,7 @@ def test_an_empty_folder_is_a_page_too(evaluation, tmp_path):
 
 def test_a_torn_cell_is_computed_again(evaluation, tmp_path):
     cells = evaluation("cells")
-    store = cells.Cells(tmp_path, "A", cache=tmp_path / "cache")
+    store = cells.Cells(tmp_path, "A", build=tmp_path)
     store.runs.append(cells.stamp())
     one, two, three = (cells.Key("A", "s", "m", "t", seed) for seed in range(3))
     for key in (one, two):
@@ -205,7 +218,7 @@ def test_a_torn_cell_is_computed_again(evaluation, tmp_path):
     text = store.path.read_text(encoding="utf-8")
     for cut in range(1, 60):  # a stop may come anywhere in the last write
         store.path.write_text(text[:-cut], encoding="utf-8")
-        again = cells.Cells(tmp_path, "A", cache=tmp_path / "cache")
+        again = cells.Cells(tmp_path, "A", build=tmp_path)
         assert again.done == {one}
         assert len(cells.read(again.path)) == 3
     asked = []
@@ -217,12 +230,19 @@ def test_a_torn_cell_is_computed_again(evaluation, tmp_path):
     again.run(work(), cells.Console(quiet=True))
     assert asked == [two, three]
     assert len(cells.read(again.path)) == 3 + 2 + 2
+    again.path.unlink()  # what is kept is enough to go on
+    last = cells.Cells(tmp_path, "A", build=tmp_path)
+    assert last.done == {one, two, three}
+    last.run(work(), cells.Console(quiet=True))
+    assert asked == [two, three]
+    values = pd.read_parquet(last.kept).query("metric == 'RMSE'")["value"].tolist()
+    assert values == [1.25, 2.5, 2.5]
 
 
 def test_what_fails_or_is_absent_is_told_and_gone_by(evaluation, tmp_path):
     cells = evaluation("cells")
     absent = evaluation("data").AbsentError
-    store = cells.Cells(tmp_path, "A", cache=tmp_path / "cache")
+    store = cells.Cells(tmp_path, "A", build=tmp_path)
     keys = [cells.Key("A", "s", "m", "t", seed) for seed in range(3)]
 
     def fail(error):

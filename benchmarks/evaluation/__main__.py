@@ -4,9 +4,10 @@
     python -m benchmarks.evaluation A B C D page --quick     small settings, into build/
     python -m benchmarks.evaluation B --sets insurance wine  only these data sets
 
-Results are benchmarks/results/evaluation/PART.csv, and PART.json says when, where and how they
-were made. --fresh forgets the parts that are named. Needs the paper's data in EXPECTA_DATA, by
-default ../shared/data; what is not there is skipped, and listed on the page.
+Results are benchmarks/results/evaluation/PART.parquet, and PART.json says when, where and how they
+were made; while a part runs, its cells are in build/. --fresh forgets the parts that are named.
+Needs the paper's data in EXPECTA_DATA, by default ../shared/data; what is not there is skipped, and
+listed on the page.
 """
 
 from __future__ import annotations
@@ -35,16 +36,18 @@ def main(words: list[str] | None = None) -> None:
     given = parser.parse_args(words)
     os.environ.setdefault("EXPECTA_DATA", str(data.DATA))
     build = data.ROOT / "build" / ("evaluation-quick" if given.quick else "evaluation")
-    results = build / "cells" if given.quick else data.RESULTS / "evaluation"
+    results = build if given.quick else data.RESULTS / "evaluation"
     console = Console(stderr=True)
     for part in [part for part in given.parts if part != "page"]:
-        cells = Cells(results, part, cache=build / "cache", fresh=given.fresh)
+        cells = Cells(results, part, build=build, fresh=given.fresh)
         with using(progress=False), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             cells.run(chosen(part).work(cells, given.quick, given.sets), console)
     if "page" in given.parts:
         from .page import write
 
+        for part in PARTS:  # a run that was killed has not kept its cells
+            Cells(results, part, build=build).keep()
         page = write(results, build if given.quick else data.ROOT / "docs")
         console.print(f"wrote {page}")
 

@@ -1,8 +1,9 @@
 """Results as cells that are computed once: a run that was stopped goes on where it was.
 
-A cell is a (part, set, method, setting, seed); it has one line of the part's CSV for each of its
-metrics, written together. Its last line is its time: a cell without that was torn, and is
-computed again.
+A cell is a (part, set, method, setting, seed); it has a line for each of its metrics, written
+together to a file of the build folder. Its last line is its time: a cell without that was torn,
+and is computed again. When a run ends, all lines are kept as PART.parquet among the results, which
+is small; the next run goes on from there, and from what the build folder has beyond.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -54,18 +56,19 @@ class Key(NamedTuple):
 
 
 class Cells:
-    """The results of one part, in a folder."""
+    """The results of one part."""
 
-    def __init__(self, folder: Path, part: str, *, cache: Path, fresh: bool = False) -> None:
+    def __init__(self, results: Path, part: str, *, build: Path, fresh: bool = False) -> None:
         self.part = part
-        self.cache = cache / part  # what took long to learn; it may be deleted
-        self.path, self.log = folder / f"{part}.csv", folder / f"{part}.json"
-        folder.mkdir(parents=True, exist_ok=True)
+        self.cache = build / "cache" / part  # what took long to learn; it may be deleted
+        self.path = build / "cells" / f"{part}.csv"
+        self.kept, self.log = results / f"{part}.parquet", results / f"{part}.json"
         if fresh:
-            for old in (self.path, self.log):
+            for old in (self.path, self.kept, self.log):
                 old.unlink(missing_ok=True)
             shutil.rmtree(self.cache, ignore_errors=True)
-        self.cache.mkdir(parents=True, exist_ok=True)
+        for folder in (results, self.path.parent, self.cache):
+            folder.mkdir(parents=True, exist_ok=True)
         self.done: set[Key] = set()
         self.runs: list[dict[str, object]] = []
         self._mend()
@@ -74,13 +77,25 @@ class Cells:
         """Read what is done; drop the lines of a torn cell."""
         if self.log.exists():
             self.runs = json.loads(self.log.read_text("utf-8"))["runs"]
-        lines = read(self.path)
+        kept = []
+        if self.kept.exists():
+            kept = pd.read_parquet(self.kept).astype(str).to_dict("records")
+        known = {key_of(line) for line in kept}
+        lines = kept + [line for line in read(self.path) if key_of(line) not in known]
         self.done = {key_of(line) for line in lines if line["metric"] == LAST}
         whole = [line for line in lines if key_of(line) in self.done]
         with self.path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(whole)
+
+    def keep(self) -> None:
+        """Write all lines among the results."""
+        frame = pd.DataFrame(read(self.path), columns=FIELDS)
+        frame = frame.astype({"seed": "int32", "run": "int32", "value": float})
+        beside = self.kept.with_suffix(".part")
+        frame.to_parquet(beside, index=False, compression="zstd")
+        beside.replace(self.kept)
 
     def add(self, key: Key, values: Mapping[str, float], seconds: float) -> None:
         """Append a cell, in one write."""
@@ -104,20 +119,32 @@ class Cells:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
             bar = progress.add_task(f"part {self.part}", total=len(todo))
-            for key, compute in todo:
-                progress.update(bar, description=f"{key.set}, {key.method}, {key.setting}"[:60])
-                start = time.perf_counter()
-                try:
-                    self.add(key, compute(), time.perf_counter() - start)
-                except AbsentError as why:
-                    note(skipped, f"{key.set}: {why}", console)
-                except Exception as error:  # one cell must not end hours of work
-                    why = "".join(traceback.format_exception_only(error)).strip()
-                    note(skipped, f"{key.set}, {key.method}: failed: {why}"[:300], console)
-                progress.advance(bar)
+            try:
+                for key, compute in todo:
+                    progress.update(bar, description=f"{key.set}, {key.method}, {key.setting}"[:60])
+                    self._compute(key, compute, skipped, console)
+                    progress.advance(bar)
+                    self._keep(skipped)
+            finally:
+                self.runs[-1]["until"] = now()
                 self._keep(skipped)
-        self.runs[-1]["until"] = now()
-        self._keep(skipped)
+                self.keep()
+
+    def _compute(
+        self,
+        key: Key,
+        compute: Callable[[], Mapping[str, float]],
+        skipped: dict[str, int],
+        console: Console,
+    ) -> None:
+        start = time.perf_counter()
+        try:
+            self.add(key, compute(), time.perf_counter() - start)
+        except AbsentError as why:
+            note(skipped, f"{key.set}: {why}", console)
+        except Exception as error:  # one cell must not end hours of work
+            why = "".join(traceback.format_exception_only(error)).strip()
+            note(skipped, f"{key.set}, {key.method}: failed: {why}"[:300], console)
 
     def _keep(self, skipped: dict[str, int]) -> None:
         self.runs[-1]["skipped"] = skipped
@@ -132,7 +159,7 @@ def note(skipped: dict[str, int], why: str, console: Console) -> None:
 
 
 def read(file: Path) -> list[dict[str, str]]:
-    """Whole lines of a results file."""
+    """Whole lines of a file of cells."""
     if not file.exists():
         return []
     text = file.read_text("utf-8")

@@ -141,8 +141,8 @@ def beside_baselines(frame: pd.DataFrame, metric: str, less: bool) -> str:
         for (name, percent), gap in behind.groupby(level=["set", "percent"], sort=False):
             total += 1
             if gap.mean() <= 0:
-                share = -gap.mean() / level.xs((name, percent)).mean()
-                error = gap.std() / len(gap) ** 0.5 if len(gap) > 1 else np.nan
+                share = abs(gap.mean()) / level.xs((name, percent)).mean()
+                error = gap.std() / len(gap) ** 0.5 or np.nan  # of a single mask it is NaN
                 lines.append((name, percent, method, share, -gap.mean() / error, len(gap)))
     names = ["set", "%", "baseline", "better by", "standard errors", "masks"]
     text = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from . import figures
@@ -147,7 +148,8 @@ def lost_table(cells: pd.DataFrame, every: pd.DataFrame, seeds: int) -> str:
         total += 1
         ours, best = own["loss"].iloc[0], other.loc[other["loss"].idxmin()]
         if best["loss"] < ours:
-            apart = -best["more than expected"] / (best["its error"] / seeds**0.5)
+            error = best.get("its error", np.nan) / seeds**0.5
+            apart = -best.get("more than expected", np.nan) / error
             there = every[(every["set"] == name) & (every["setting"] == setting)]
             why = reason(apart, best["loss"], there[there["way"].isin(OURS)])
             share = ours / best["loss"] - 1

@@ -7,16 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .cells import read
+from .cells import FIELDS
 
 
 def load(folder: Path, part: str) -> pd.DataFrame:
     """A part's results, one line for each metric of each cell."""
-    lines = read(folder / f"{part}.csv")
-    frame = pd.DataFrame(
-        lines, columns=["part", "set", "method", "setting", "seed", "metric", "value", "run"]
-    )
-    return frame.astype({"seed": int, "value": float})
+    file = folder / f"{part}.parquet"
+    return pd.read_parquet(file) if file.exists() else pd.DataFrame(columns=FIELDS)
 
 
 def wide(frame: pd.DataFrame) -> pd.DataFrame:
