@@ -204,6 +204,7 @@ def test_the_page_is_made_of_results(evaluation, tmp_path):
         "| 2.5 | mean 2 | 25.0% | 4 | the model: circuit has 1 |",
         "| numbers | boosting | expected | 2 | 1e-12 | 1e-12 |",
         "| insurance | theirs | 4759 | 4435 | 4749.9 | 0 |",
+        "| mean | 1 | 1.0 to 1.0 | 2 of 2 | 0.8 |",
         "Of 1 comparisons with a baseline",
         "| insurance | 50 | mean | 0.00% |  | 2 |",
     ):
@@ -273,7 +274,7 @@ def test_what_fails_or_is_absent_is_told_and_gone_by(evaluation, tmp_path):
 def test_ranks_and_scores(evaluation):
     metrics = evaluation("metrics")
     table = pd.DataFrame({"a": [1.0, 1.0, 3.0], "b": [2.0, 2.0, 2.0], "c": [3.0, 3.0, 3.5]})
-    ranked = metrics.ranks(table)
+    ranked = metrics.bootstrap(table.rank(axis=1))
     assert ranked["rank"].to_dict() == pytest.approx({"a": 4 / 3, "b": 5 / 3, "c": 3.0})
     assert ranked.loc["c", ["low", "high"]].tolist() == [3.0, 3.0]
     assert (ranked.loc["a", "low"], ranked.loc["a", "high"]) == (1.0, 2.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
@@ -64,15 +66,16 @@ def intervals(quantiles: np.ndarray, y: np.ndarray, missing: np.ndarray) -> dict
     return found
 
 
-def ranks(table: pd.DataFrame, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """Mean rank of each column over the rows (data sets), least is best, with 95% intervals.
+def bootstrap(ranks: pd.DataFrame, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """Mean over the rows (data sets) of each column, with a 95% interval.
 
     The intervals are percentiles of a bootstrap over the rows.
     """
-    ranked = table.rank(axis=1, method="average").to_numpy()
-    picked = np.random.default_rng(seed).integers(0, len(ranked), (draws, len(ranked)))
-    spread = np.percentile(ranked[picked].mean(axis=1), [2.5, 97.5], axis=0)
-    found = pd.DataFrame(
-        {"rank": ranked.mean(axis=0), "low": spread[0], "high": spread[1]}, index=table.columns
-    )
-    return found.sort_values("rank", kind="stable")
+    values = ranks.to_numpy()
+    picked = np.random.default_rng(seed).integers(0, len(values), (draws, len(values)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a draw may lack all figures of a column
+        low, high = np.nanpercentile(np.nanmean(values[picked], axis=1), [2.5, 97.5], axis=0)
+    found = pd.DataFrame({"rank": ranks.mean(), "low": low, "high": high})
+    found["95%"] = [f"{a:.1f} to {b:.1f}" for a, b in zip(low, high, strict=True)]
+    return found

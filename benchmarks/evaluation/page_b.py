@@ -9,12 +9,13 @@ import pandas as pd
 
 from . import figures
 from .cells import LAST
-from .metrics import ranks
+from .metrics import bootstrap
 from .tables import number, table, wide
 
 OURS = ("circuit", "expected")
 NEITHER = ("monte carlo",)  # our density, not our way
 LEAST = 0.005  # a loss is told where it is more than this share
+HIDDEN = (LAST, "loss", "scenario", "exact form", "draws", "way", "model", "rows enumerated")
 SCENARIOS = {
     "i": "trained on complete rows, tested with holes",
     "ii": "the same holes in training and test rows",
@@ -57,27 +58,56 @@ def main_metric(cells: pd.DataFrame) -> pd.DataFrame:
 def part_b(frame: pd.DataFrame, folder: Path) -> str:
     cells = main_metric(wide(frame))
     cells["scenario"] = cells["setting"].str.split("/").str[0]
+    cells["way"] = cells["method"].str.split(" + ", regex=False).str[-1]
+    cells["model"] = cells["method"].str.split(" + ", regex=False).str[0]
     text = "".join(f"- **{key}**: {what}.\n" for key, what in SCENARIOS.items())
     text += METHODS
-    text += "\n### Ranks\n\n" + rank_tables(cells, folder)
+    text += "\n### Ranks of ways, whatever the model\n\n" + way_ranks(cells)
+    text += "\n### Ranks of methods\n\n" + rank_tables(cells, folder)
     text += "\n### Where we lose\n\n" + WHY + losses(cells, frame["seed"].nunique())
     text += "\n### Against the exact answer\n\n" + enumeration(cells)
     text += "\n### Intervals\n\n" + interval_tables(frame, folder)
-    text += "\n### Every figure\n"
-    skip = [c for c in cells if "@" in str(c)] + [
-        LAST,
-        "loss",
-        "scenario",
-        "exact form",
-        "draws",
-        "way",
-    ]
-    shown = cells.drop(columns=[c for c in skip if c in cells])
+    return text + "\n### Every figure\n" + every_figure(cells)
+
+
+def every_figure(cells: pd.DataFrame) -> str:
+    text, hidden = "", [*HIDDEN, *(name for name in cells if "@" in str(name))]
+    shown = cells.drop(columns=hidden, errors="ignore")
     for (name, setting), here in shown.groupby(["set", "setting"], sort=False):
         here = here.dropna(axis=1, how="all").drop(columns=["set", "setting"])
         key = "RMSE" if "RMSE" in here else "log-loss"
         text += f"\n<details><summary>{name}, {setting}</summary>\n\n"
         text += table(here.sort_values(key)) + "\n</details>\n"
+    return text
+
+
+def as_trained(cells: pd.DataFrame) -> pd.DataFrame:
+    """Cells of models that were fitted to complete rows, and left so."""
+    return cells[(cells["scenario"] == "i") & ~cells["way"].isin(["indicator", "circuit"])]
+
+
+def way_ranks(cells: pd.DataFrame) -> str:
+    """Each way against the others with the same model, and against the expectation."""
+    holes = cells[(cells["scenario"] != "i") & (cells["way"] != "circuit")]
+    text = (
+        "Ranks among the ways of the same model, by RMSE or log-loss, mean over models and "
+        "settings within a set, then over sets, with 95% intervals of a bootstrap over sets; how "
+        "often a way is the best; and its loss over that of the expectation, geometric mean.\n"
+    )
+    titles = {"Models as they were trained (i)": as_trained(cells)}
+    titles["Models trained with holes (ii and iii)"] = holes
+    for title, here in titles.items():
+        grid = here.pivot_table(index=["set", "setting", "model"], columns="way", values="loss")
+        if "expected" not in grid:
+            continue
+        places = grid.rank(axis=1)
+        spread = bootstrap(places.groupby("set").mean())
+        ratio = np.exp(np.log(grid.div(grid["expected"], axis=0)).groupby("set").mean().mean())
+        spread["best in"] = [f"{(places[way] == 1).sum()} of {len(grid)}" for way in spread.index]
+        spread["loss over expected"] = ratio
+        shown = spread.sort_values("rank").reset_index(names="way")
+        text += f"\n{title}, sets: {grid.index.get_level_values(0).nunique()}\n\n"
+        text += table(shown[["way", "rank", "95%", "best in", "loss over expected"]], 3)
     return text
 
 
@@ -88,7 +118,8 @@ def rank_tables(cells: pd.DataFrame, folder: Path) -> str:
         ranked = grid.rank(axis=1).groupby("set").mean()  # a data set counts once
         complete = ranked.dropna(axis=1)
         left = sorted(set(grid.columns) - set(complete.columns))
-        found[f"scenario {scenario}, data sets: {len(complete)}"] = ranks(complete)
+        ranked = bootstrap(complete).sort_values("rank", kind="stable")
+        found[f"scenario {scenario}, data sets: {len(complete)}"] = ranked
         if left:
             text += f"Not ranked in {scenario}, as some set has no figure: {', '.join(left)}.\n\n"
     figures.ranks(found, folder / "ranks.svg", OURS)
@@ -98,24 +129,15 @@ def rank_tables(cells: pd.DataFrame, folder: Path) -> str:
         "bootstrap over sets, and say little where sets are few.\n"
     )
     for title, ranked in found.items():
-        shown = ranked.reset_index(names="method").round(2)
-        shown["95%"] = [f"{a:g} to {b:g}" for a, b in zip(shown["low"], shown["high"], strict=True)]
-        text += f"\n{title}\n\n" + table(shown[["method", "rank", "95%"]])
+        shown = ranked.reset_index(names="method")
+        text += f"\n{title}\n\n" + table(shown[["method", "rank", "95%"]], 3)
     return text
-
-
-def way_of(method: str) -> str:
-    return method.split(" + ")[-1]
 
 
 def losses(cells: pd.DataFrame, seeds: int) -> str:
     """Plainly, for every model: the best other way where it is better than the expectation."""
-    cells = cells.assign(
-        way=cells["method"].map(way_of), model=cells["method"].str.split(" ").str[0]
-    )
-    trained = cells[(cells["scenario"] == "i") & (cells["way"] != "indicator")]
     text = "#### Models as they were trained (i)\n\n"
-    text += lost_table(trained, cells, seeds)
+    text += lost_table(as_trained(cells), cells, seeds)
     text += "\n#### Models trained with holes (ii and iii)\n\n"
     text += lost_table(cells[cells["scenario"] != "i"], cells, seeds)
     text += "\n#### The best of all methods, models fitted anew among them\n\n"
@@ -181,8 +203,6 @@ def enumeration(cells: pd.DataFrame) -> str:
     here = cells.dropna(subset="error against enumeration")
     kind = here.get("RMSE", pd.Series(dtype=float)).reindex(here.index)
     here = here.assign(
-        way=here["method"].map(way_of),
-        model=here["method"].str.split(" ").str[0],
         of=kind.isna().map({True: "probabilities", False: "numbers"}),
     )
     found = here.groupby(["of", "model", "way"], sort=False)["error against enumeration"]
