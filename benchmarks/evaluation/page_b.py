@@ -15,7 +15,6 @@ from .tables import number, table, wide
 OURS = ("circuit", "expected")
 NEITHER = ("monte carlo",)  # our density, not our way
 LEAST = 0.005  # a loss is told where it is more than this share
-HIDDEN = (LAST, "loss", "scenario", "exact form", "draws", "way", "model", "rows enumerated")
 SCENARIOS = {
     "i": "trained on complete rows, tested with holes",
     "ii": "the same holes in training and test rows",
@@ -57,6 +56,8 @@ def main_metric(cells: pd.DataFrame) -> pd.DataFrame:
 
 def part_b(frame: pd.DataFrame, folder: Path) -> str:
     cells = main_metric(wide(frame))
+    keys = ["set", "method", "setting"]
+    cells["seeds"] = cells[keys].merge(frame.groupby(keys)["seed"].nunique().reset_index())["seed"]
     cells["scenario"] = cells["setting"].str.split("/").str[0]
     cells["way"] = cells["method"].str.split(" + ", regex=False).str[-1]
     cells["model"] = cells["method"].str.split(" + ", regex=False).str[0]
@@ -64,21 +65,30 @@ def part_b(frame: pd.DataFrame, folder: Path) -> str:
     text += METHODS
     text += "\n### Ranks of ways, whatever the model\n\n" + way_ranks(cells)
     text += "\n### Ranks of methods\n\n" + rank_tables(cells, folder)
-    text += "\n### Where we lose\n\n" + WHY + losses(cells, frame["seed"].nunique())
+    text += "\n### Where we lose\n\n" + WHY + losses(cells)
     text += "\n### Against the exact answer\n\n" + enumeration(cells)
     text += "\n### Intervals\n\n" + interval_tables(frame, folder)
     return text + "\n### Every figure\n" + every_figure(cells)
 
 
 def every_figure(cells: pd.DataFrame) -> str:
-    text, hidden = "", [*HIDDEN, *(name for name in cells if "@" in str(name))]
-    shown = cells.drop(columns=hidden, errors="ignore")
-    for (name, setting), here in shown.groupby(["set", "setting"], sort=False):
-        here = here.dropna(axis=1, how="all").drop(columns=["set", "setting"])
-        key = "RMSE" if "RMSE" in here else "log-loss"
-        text += f"\n<details><summary>{name}, {setting}</summary>\n\n"
-        text += table(here.sort_values(key)) + "\n</details>\n"
-    return text
+    text = (
+        "Brier scores, AUC, accuracies, times to fit and to predict are in "
+        "benchmarks/results/evaluation/B.parquet (`pandas.read_parquet`).\n"
+    )
+    for name, here in cells.groupby("set", sort=False):
+        what = "RMSE" if here["RMSE"].notna().any() else "log-loss"
+        grid = here.pivot_table(index="method", columns="setting", values="loss", sort=False)
+        text += f"\n<details><summary>{name}, {what}</summary>\n\n"
+        text += table(grid.reset_index()) + "\n</details>\n"
+    text += "\nMilliseconds a row and seconds to fit, median over sets and settings:\n\n"
+    return text + costs(cells)
+
+
+def costs(cells: pd.DataFrame) -> str:
+    names = ["milliseconds per row", "fit seconds"]
+    grid = cells.groupby("method", sort=False)[names].median()
+    return table(grid.sort_values(names[0]).reset_index(), 2)
 
 
 def as_trained(cells: pd.DataFrame) -> pd.DataFrame:
@@ -134,12 +144,12 @@ def rank_tables(cells: pd.DataFrame, folder: Path) -> str:
     return text
 
 
-def losses(cells: pd.DataFrame, seeds: int) -> str:
+def losses(cells: pd.DataFrame) -> str:
     """Plainly, for every model: the best other way where it is better than the expectation."""
     text = "#### Models as they were trained (i)\n\n"
-    text += lost_table(as_trained(cells), cells, seeds)
+    text += lost_table(as_trained(cells), cells)
     text += "\n#### Models trained with holes (ii and iii)\n\n"
-    text += lost_table(cells[cells["scenario"] != "i"], cells, seeds)
+    text += lost_table(cells[cells["scenario"] != "i"], cells)
     text += "\n#### The best of all methods, models fitted anew among them\n\n"
     lines, total = [], 0
     for (name, setting), here in cells.groupby(["set", "setting"], sort=False):
@@ -161,7 +171,7 @@ def others(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[~cells["way"].isin((*OURS, *NEITHER))]
 
 
-def lost_table(cells: pd.DataFrame, every: pd.DataFrame, seeds: int) -> str:
+def lost_table(cells: pd.DataFrame, every: pd.DataFrame) -> str:
     lines, total = [], 0
     for (name, setting, model), here in cells.groupby(["set", "setting", "model"], sort=False):
         own, other = here[here["way"] == "expected"], others(here).dropna(subset="loss")
@@ -170,7 +180,7 @@ def lost_table(cells: pd.DataFrame, every: pd.DataFrame, seeds: int) -> str:
         total += 1
         ours, best = own["loss"].iloc[0], other.loc[other["loss"].idxmin()]
         if best["loss"] < ours:
-            error = best.get("its error", np.nan) / seeds**0.5
+            error = best.get("its error", np.nan) / best["seeds"] ** 0.5
             apart = -best.get("more than expected", np.nan) / error
             there = every[(every["set"] == name) & (every["setting"] == setting)]
             why = reason(apart, best["loss"], there[there["way"].isin(OURS)])
