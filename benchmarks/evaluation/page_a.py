@@ -105,8 +105,9 @@ def beside_published(both: pd.DataFrame, less: bool) -> str:
         near = theirs["errors apart"].abs() <= 2
         text += (
             f"\nThe authors' circuits: {near.sum()} of {len(theirs)} points lie within two "
-            "standard errors of the published ones (for normal noise 95% would; Monte Carlo is "
-            "left out, as the draws are others).\n"
+            "standard errors of the published ones (for normal noise 95% would, if the errors "
+            "were known, and of three masks they are not; Monte Carlo is left out, as the draws "
+            "are others).\n"
         )
         far = theirs[theirs["errors apart"].abs() > 3]
         if len(far):

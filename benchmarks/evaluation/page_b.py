@@ -20,6 +20,10 @@ SCENARIOS = {
     "ii": "the same holes in training and test rows",
     "iii": "shift: 10% of the training cells at random, other holes in the test rows",
 }
+HOLES = """
+MCAR 30% hides each cell with that probability. MAR 50% and MNAR 50% hide half of the columns of half
+of the rows (`pyampute`, four patterns), rows being chosen by what stays seen or by what is hidden.
+"""
 METHODS = """
 A method is a model (scikit-learn's histogram boosting, XGBoost, LightGBM, ridge or logistic
 regression, with their defaults) and what it does about holes. Cells are hidden, not bits.
@@ -62,7 +66,7 @@ def part_b(frame: pd.DataFrame, folder: Path) -> str:
     cells["way"] = cells["method"].str.split(" + ", regex=False).str[-1]
     cells["model"] = cells["method"].str.split(" + ", regex=False).str[0]
     text = "".join(f"- **{key}**: {what}.\n" for key, what in SCENARIOS.items())
-    text += METHODS
+    text += HOLES + METHODS
     text += "\n### Ranks of ways, whatever the model\n\n" + way_ranks(cells)
     text += "\n### Ranks of methods\n\n" + rank_tables(cells, folder)
     text += "\n### Where we lose\n\n" + WHY + losses(cells)
