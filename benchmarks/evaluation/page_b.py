@@ -21,8 +21,8 @@ SCENARIOS = {
     "iii": "shift: 10% of the training cells at random, other holes in the test rows",
 }
 HOLES = """
-MCAR 30% hides each cell with that probability. MAR 50% and MNAR 50% hide half of the columns of half
-of the rows (`pyampute`, four patterns), rows being chosen by what stays seen or by what is hidden.
+MCAR 30% hides each cell with that probability. MAR 50% and MNAR 50% hide half of the columns of
+half of the rows (`pyampute`, four patterns), chosen by what stays seen or by what is hidden.
 """
 METHODS = """
 A method is a model (scikit-learn's histogram boosting, XGBoost, LightGBM, ridge or logistic
