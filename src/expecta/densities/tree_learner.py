@@ -26,7 +26,7 @@ __all__ = ["TreeLearner"]
 
 LARGEST_TABLE = 1 << 22  # parameters of one pair of columns
 
-NOISE, NOISE_PER_ROW = 3.0, 0.01  # nats that held-out rows gain by chance: of all, and each
+NOISE, NOISE_PER_ROW = 3.0, 0.025  # nats that held-out rows gain by chance: of all, and each
 
 
 class TreeLearner(Learner):
