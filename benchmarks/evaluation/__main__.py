@@ -46,8 +46,9 @@ def main(words: list[str] | None = None) -> None:
     if "page" in given.parts:
         from .page import write
 
-        for part in PARTS:  # a run that was killed has not kept its cells
-            Cells(results, part, build=build).keep()
+        for part in PARTS:
+            if (build / "cells" / f"{part}.csv").exists():  # a run that was killed kept nothing
+                Cells(results, part, build=build).keep()
         page = write(results, build if given.quick else data.ROOT / "docs")
         console.print(f"wrote {page}")
 

@@ -18,8 +18,9 @@ def load(folder: Path, part: str) -> pd.DataFrame:
 
 def wide(frame: pd.DataFrame) -> pd.DataFrame:
     """Means over seeds, a column for each metric."""
-    means = frame.groupby(["set", "method", "setting", "metric"], sort=False)["value"].mean()
-    return means.unstack("metric").reset_index()
+    keys = ["set", "method", "setting"]
+    grid = frame.pivot_table(index=keys, columns="metric", values="value", sort=False)
+    return frame[keys].drop_duplicates().merge(grid.reset_index())  # in the order of the file
 
 
 def table(frame: pd.DataFrame, digits: int = 4) -> str:
