@@ -59,7 +59,9 @@ def curves(frame: pd.DataFrame, path: Path, *, metric: str, published: pd.DataFr
         for method, line in here.groupby("method", sort=False):
             line = line.sort_values("percent")
             colour = COLOURS.get(method, "black")
-            ax.plot(line["percent"], line["mean"], "o-", ms=2, color=colour, lw=1.3, label=method)
+            top = 3 if method in ("expected", "taylor1") else 2  # draws lie on the expectation
+            style = {"ms": 2, "lw": 1.3, "color": colour, "zorder": top}
+            ax.plot(line["percent"], line["mean"], "o-", **style, label=method)
             spread = line["std"].fillna(0)
             low, high = line["mean"] - spread, line["mean"] + spread
             ax.fill_between(line["percent"], low, high, color=colour, alpha=0.15, lw=0)
