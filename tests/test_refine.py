@@ -606,3 +606,10 @@ def test_encoders_that_are_not_finer_are_refused():
     assert again is not coarse
     assert coarse.cardinalities_.tolist() == [2, 2]
     assert coarse.max_bins == 2
+
+
+def test_finer_bins_have_a_number():
+    density = ChowLiu().fit({"x": np.arange(30.0)})
+    for bins in (None, 0, 2.5):
+        with pytest.raises(ValueError, match="max_bins must be an integer of at least 1"):
+            density.refined({"x": np.arange(30.0)}, max_bins=bins)

@@ -71,11 +71,9 @@ def candidates(data: SimpleNamespace, only: list[str] | None = None):
         masked = (hide_bits(x, bits, percent) for percent, bits in data.bits.items())
         errors = [rmse(pair.expectation(rows), y) for rows in masked]
         yield SimpleNamespace(
-            label=label,
             pair=pair,
             how=f"{label} vtree, {how}",
             seconds=(learned - began, end - learned),
-            complete=errors[0],
             error=float(np.mean(errors)),
         )
 

@@ -41,19 +41,24 @@ def save(figure: plt.Figure, path: Path) -> None:
     plt.close(figure)
 
 
+def grid(panels: int, wide: float, high: float) -> tuple[plt.Figure, np.ndarray]:
+    """Panels in lines of three, each so many inches."""
+    columns = min(3, panels)
+    lines = -(-panels // columns)
+    size = (wide * columns, high * lines)
+    figure, axes = plt.subplots(lines, columns, figsize=size, squeeze=False, layout="constrained")
+    for ax in axes.flat[panels:]:
+        ax.set_visible(False)
+    return figure, axes
+
+
 def curves(frame: pd.DataFrame, path: Path, *, metric: str, published: pd.DataFrame) -> None:
     """A panel for each set and pair of circuits: a metric against the share that is missing.
 
     Bands are one standard deviation over the repeats; crosses are what was published.
     """
     panels = sorted(set(zip(frame["set"], frame["circuits"], strict=True)))
-    columns = min(3, len(panels))
-    lines = -(-len(panels) // columns)
-    figure, axes = plt.subplots(
-        lines, columns, figsize=(3.4 * columns, 2.7 * lines), squeeze=False, layout="constrained"
-    )
-    for ax in axes.flat[len(panels) :]:
-        ax.set_visible(False)
+    figure, axes = grid(len(panels), 3.4, 2.7)
     for (name, whose), ax in zip(panels, axes.flat, strict=False):
         here = frame[(frame["set"] == name) & (frame["circuits"] == whose)]
         for method, line in here.groupby("method", sort=False):
@@ -98,13 +103,7 @@ def ranks(found: dict[str, pd.DataFrame], path: Path, ours: tuple[str, ...]) -> 
 def coverage(frame: pd.DataFrame, path: Path) -> None:
     """Share of y in 90% intervals against the number of holes; a panel for each set."""
     names = list(dict.fromkeys(frame["set"]))
-    columns = min(3, len(names))
-    lines = -(-len(names) // columns)
-    figure, axes = plt.subplots(
-        lines, columns, figsize=(3.2 * columns, 2.4 * lines), squeeze=False, layout="constrained"
-    )
-    for ax in axes.flat[len(names) :]:
-        ax.set_visible(False)
+    figure, axes = grid(len(names), 3.2, 2.4)
     methods = sorted(set(frame["method"]), key=lambda one: (one != "circuit", one))
     for name, ax in zip(names, axes.flat, strict=False):
         for number, method in enumerate(methods):

@@ -66,6 +66,8 @@ def refined(
     """
     params = encoder.get_params(deep=False)
     options = Options.checked({**params, "max_bins": max_bins, "thresholds": thresholds})
+    if options.max_bins is None:
+        raise ValueError("max_bins must be an integer of at least 1, not None")
     wanted = {str(name): numbers for name, numbers in options.thresholds.items()}
     options = replace(options, thresholds=wanted)
     for name in wanted:

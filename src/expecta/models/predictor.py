@@ -161,8 +161,7 @@ class ExpectedPredictor(Asking, BaseEstimator):  # type: ignore[misc]
         if _classifies(self):
             self.classes_ = np.asarray(self.model.classes_)
         names = getattr(self.model, "feature_names_in_", None)
-        tried = self._tried(X, table, holed)
-        whole = read_table(tried)
+        tried, whole = self._tried(X, table, holed)
         self.template_ = Template.of(tried, whole, names, holed)
         self.template_.keep_rare(table, self.density_)
         self.answers_ = Answers(
@@ -173,13 +172,15 @@ class ExpectedPredictor(Asking, BaseEstimator):  # type: ignore[misc]
         self.seen_ = Seen.beside(table, encoder, y, sample_weight, classes)
         return self
 
-    def _tried(self, X: Any, table: Table, holed: Collection[str]) -> Any:  # noqa: ANN401
-        """Return the table, or draws for its unknown cells where no row is complete."""
+    def _tried(self, X: Any, table: Table, holed: Collection[str]) -> tuple[Any, Table]:  # noqa: ANN401
+        """Return the rows, or draws for their unknown cells where none is complete."""
         cells = zip(table.names, map(table.column, range(len(table.names))), strict=True)
         known = [one.known for name, one in cells if name not in holed]
         if not known or np.any(np.all(known, axis=0)):
-            return X
-        return ConditionalSampler(self.density_, random_state=self.random_state).fit_transform(X)
+            return X, table
+        sampler = ConditionalSampler(self.density_, random_state=self.random_state)
+        drawn = sampler.fit_transform(X)
+        return drawn, read_table(drawn)
 
     def _unfitted(self) -> Any:  # noqa: ANN401
         """Return the density to learn."""
