@@ -27,6 +27,10 @@ TABLE2 = {  # of the paper: learning, prediction, MICE, Monte Carlo
 }
 MAIN = ("expected", "taylor1")  # what the paper proposes
 BASELINES = ("mean", "median", "mpe", "mice")
+FIGURES = {  # the metric, and whether less of it is better
+    "figure2": ("Figure 2: regression with missing bits", "RMSE", True),
+    "figure3": ("Figure 3: images with missing pixels", "accuracy", False),
+}
 WEAKNESSES = """\
 Weaknesses of the protocol, which is followed to the letter:
 
@@ -80,27 +84,35 @@ def agreement(found: pd.DataFrame, true: pd.DataFrame) -> pd.DataFrame:
     return both
 
 
-def figure(frame: pd.DataFrame, which: str, metric: str, folder: Path, less: bool) -> str:
-    found = over_seeds(split_setting(frame, which), metric)
-    found = found[found["method"] != "spectral"]  # of other images: it has a table of its own
+def curves(frame: pd.DataFrame, which: str) -> pd.DataFrame:
+    found = over_seeds(split_setting(frame, which), FIGURES[which][1])
+    return found[found["method"] != "spectral"]  # of other images: it has a table of its own
+
+
+def partial(frame: pd.DataFrame) -> bool:
+    """Whether only some of the test images were asked about."""
+    asked = frame[frame["metric"] == "images"]
+    return len(asked) > 0 and asked["value"].max() < TABLE1["mnist"][2]
+
+
+def figure(frame: pd.DataFrame, which: str, folder: Path) -> str:
+    found, (title, metric, _) = curves(frame, which), FIGURES[which]
+    text = f"\n### {title}\n\n"
     if not len(found):
-        return "Not run.\n"
-    true = published()
-    figures.curves(found, folder / f"{which}.svg", metric=metric, published=true)
-    text = f"![{which}]({folder.name}/{which}.svg)\n\n"
+        return text + "Not run.\n"
+    figures.curves(found, folder / f"{which}.svg", metric=metric, published=published())
+    text += f"![{which}]({folder.name}/{which}.svg)\n\n"
     text += "Bands: one standard deviation over masks. Crosses: published.\n\n"
     shown = found.assign(what=found["set"] + ", " + found["circuits"])
     grid = shown.pivot_table(index=["what", "percent"], columns="method", values="mean", sort=False)
     text += table(grid.reset_index().rename(columns={"what": "set, circuits", "percent": "%"}))
-    asked = frame[frame["metric"] == "images"]
-    if len(asked) and asked["value"].max() < TABLE1["mnist"][2]:
+    if partial(frame):
         return text + "\nOn a part of the test images: not to be compared with the published.\n"
-    text += beside_published(agreement(found, true), less)
-    return text + beside_baselines(split_setting(frame, which), metric, less)
+    return text + beside_published(frame, which) + beside_baselines(frame, which)
 
 
-def beside_published(both: pd.DataFrame, less: bool) -> str:
-    text = ""
+def beside_published(frame: pd.DataFrame, which: str) -> str:
+    text, both = "", agreement(curves(frame, which), published())
     theirs = both[(both["circuits"] == "authors") & (both["method"] != "monte-carlo")]
     if len(theirs):
         near = theirs["errors apart"].abs() <= 2
@@ -114,30 +126,36 @@ def beside_published(both: pd.DataFrame, less: bool) -> str:
         if len(far):
             columns = ["set", "method", "percent", "mean", "published", "errors apart"]
             text += "\nFurther than three:\n\n" + table(far[columns])
-    ours = both[(both["circuits"] == "learned") & both["method"].isin(MAIN)]
+    ours, lost = learned_points(frame, which)
     if len(ours):
-        lost = ours[ours["ratio"] > 1] if less else ours[ours["ratio"] < 1]
         text += (
             f"\nCircuits learned here: no worse than published at {len(ours) - len(lost)} of "
             f"{len(ours)} points; ratios {ours['ratio'].min():.3f} to {ours['ratio'].max():.3f}.\n"
         )
-        if len(lost):
-            columns = ["set", "percent", "mean", "published", "ratio", "errors apart"]
-            text += "\nWorse:\n\n" + table(lost[columns])
+    if len(lost):
+        columns = ["set", "percent", "mean", "published", "ratio", "errors apart"]
+        text += "\nWorse:\n\n" + table(lost[columns])
     return text
 
 
-def beside_baselines(frame: pd.DataFrame, metric: str, less: bool) -> str:
-    """Where a baseline is no worse, with the same circuits and the same masks, from 10% on."""
-    here = frame[(frame["metric"] == metric) & (frame["circuits"] == "learned")]
+def learned_points(frame: pd.DataFrame, which: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Points of what the paper proposes with circuits learned here, and those that are worse."""
+    both = agreement(curves(frame, which), published())
+    ours = both[(both["circuits"] == "learned") & both["method"].isin(MAIN)]
+    return ours, ours[ours["ratio"] > 1 if FIGURES[which][2] else ours["ratio"] < 1]
+
+
+def comparisons(frame: pd.DataFrame, which: str) -> tuple[int, pd.DataFrame]:
+    """How many there are with a baseline, from 10% on, and those where it is no worse."""
+    _, metric, less = FIGURES[which]
+    here = split_setting(frame, which)
+    here = here[(here["metric"] == metric) & (here["circuits"] == "learned")]
     grid = here[here["percent"] >= 10].pivot_table(
         index=["set", "percent", "seed"], columns="method", values="value", sort=False
     )
     main = next((name for name in MAIN if name in grid), None)
-    if main is None:
-        return ""
     lines, total = [], 0
-    for method in [name for name in BASELINES if name in grid]:
+    for method in [name for name in BASELINES if name in grid and main]:
         behind = (grid[method] - grid[main]).dropna() * (1 if less else -1)
         level = grid[main][behind.index]
         for (name, percent), gap in behind.groupby(level=["set", "percent"], sort=False):
@@ -145,24 +163,43 @@ def beside_baselines(frame: pd.DataFrame, metric: str, less: bool) -> str:
             if gap.mean() <= 0:
                 share = abs(gap.mean()) / level.xs((name, percent)).mean()
                 error = gap.std() / len(gap) ** 0.5 or np.nan  # of a single mask it is NaN
-                lines.append((name, percent, method, share, -gap.mean() / error, len(gap)))
+                line = name, percent, method, f"{share:.2%}", -gap.mean() / error, len(gap)
+                lines.append(line)
     names = ["set", "%", "baseline", "better by", "standard errors", "masks"]
+    return total, pd.DataFrame(lines, columns=names)
+
+
+def beside_baselines(frame: pd.DataFrame, which: str) -> str:
+    total, lost = comparisons(frame, which)
+    if not total:
+        return ""
     text = (
         f"\nOf {total} comparisons with a baseline (the same circuits, the same masks, 10% and "
-        f"more missing) {main} wins {total - len(lines)}.\n"
+        f"more missing) the expectation wins {total - len(lost)}.\n"
     )
-    if lines:
-        lost = pd.DataFrame(lines, columns=names)
-        lost["better by"] = [f"{share:.2%}" for share in lost["better by"]]
-        text += "\nThe others:\n\n" + table(lost, 2)
-    return text
+    return text + ("\nThe others:\n\n" + table(lost, 2) if len(lost) else "")
+
+
+def in_short(frame: pd.DataFrame) -> list[str]:
+    """How part A ended, in lines."""
+    lines = []
+    for which in [] if partial(frame) else FIGURES:
+        (ours, lost), (total, worse) = learned_points(frame, which), comparisons(frame, which)
+        if len(ours) and total:
+            lines.append(
+                f"{FIGURES[which][0]}, circuits learned here: no worse than published at "
+                f"{len(ours) - len(lost)} of {len(ours)} points; better than a baseline in "
+                f"{total - len(worse)} of {total} comparisons."
+            )
+    ratio = seconds(frame).pipe(lambda grid: grid["mice"] / grid["prediction"]).dropna()
+    if len(ratio):
+        least, most = number(ratio.min(), 3), number(ratio.max(), 3)
+        lines.append(f"Table 2: prediction takes {least} to {most} times less time than MICE.")
+    return lines
 
 
 def part_a(frame: pd.DataFrame, folder: Path) -> str:
-    text = WEAKNESSES + "\n### Figure 2: regression with missing bits\n\n"
-    text += figure(frame, "figure2", "RMSE", folder, less=True)
-    text += "\n### Figure 3: images with missing pixels\n\n"
-    text += figure(frame, "figure3", "accuracy", folder, less=False)
+    text = WEAKNESSES + figure(frame, "figure2", folder) + figure(frame, "figure3", folder)
     text += spectral(frame)
     text += "\n### Table 1: data\n\n" + table1(frame)
     text += "\n### Table 2: seconds\n\n" + table2(frame)
@@ -199,20 +236,21 @@ def table1(frame: pd.DataFrame) -> str:
     return table(pd.DataFrame(lines, columns=names))
 
 
-def table2(frame: pd.DataFrame) -> str:
+def seconds(frame: pd.DataFrame) -> pd.DataFrame:
     here = frame[(frame["setting"] == "table2/learned") & (frame["metric"] == "seconds")]
     grid = here.pivot_table(index="set", columns="method", values="value", sort=False)
-    lines = []
+    return grid.reindex(columns=["learning", "prediction", "mice", "monte-carlo"])
+
+
+def table2(frame: pd.DataFrame) -> str:
+    grid, lines = seconds(frame), []
     for name, line in grid.iterrows():
         row = {"set": name}
-        for k, method in enumerate(("learning", "prediction", "mice", "monte-carlo")):
+        for k, (method, value) in enumerate(line.items()):
             theirs = f" ({TABLE2[name][k]})" if name in TABLE2 else ""
-            value = line.get(method, np.nan)
             row[method] = "" if np.isnan(value) else number(value, 3) + theirs
         for method in ("mice", "monte-carlo"):
-            row[f"{method} / prediction"] = line.get(method, np.nan) / line.get(
-                "prediction", np.nan
-            )
+            row[f"{method} / prediction"] = line[method] / line["prediction"]
         lines.append(row)
     return (
         table(pd.DataFrame(lines), 3)

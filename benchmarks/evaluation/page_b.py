@@ -58,13 +58,19 @@ def main_metric(cells: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(loss=both["RMSE"].fillna(both["log-loss"]))
 
 
-def part_b(frame: pd.DataFrame, folder: Path) -> str:
+def arranged(frame: pd.DataFrame) -> pd.DataFrame:
+    """A line for each cell, with its loss and what its method and setting are made of."""
     cells = main_metric(wide(frame))
     keys = ["set", "method", "setting"]
     cells["seeds"] = cells[keys].merge(frame.groupby(keys)["seed"].nunique().reset_index())["seed"]
     cells["scenario"] = cells["setting"].str.split("/").str[0]
     cells["way"] = cells["method"].str.split(" + ", regex=False).str[-1]
     cells["model"] = cells["method"].str.split(" + ", regex=False).str[0]
+    return cells
+
+
+def part_b(frame: pd.DataFrame, folder: Path) -> str:
+    cells = arranged(frame)
     text = "".join(f"- **{key}**: {what}.\n" for key, what in SCENARIOS.items())
     text += HOLES + METHODS
     text += "\n### Ranks of ways, whatever the model\n\n" + way_ranks(cells)
@@ -100,29 +106,54 @@ def as_trained(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[(cells["scenario"] == "i") & ~cells["way"].isin(["indicator", "circuit"])]
 
 
+def ways(cells: pd.DataFrame) -> tuple[int, pd.DataFrame]:
+    """How many sets, and the ranks of ways among those of the same model."""
+    grid = cells.pivot_table(index=["set", "setting", "model"], columns="way", values="loss")
+    places = grid.rank(axis=1)
+    found = bootstrap(places.groupby("set").mean())
+    found["best in"] = [f"{(places[way] == 1).sum()} of {len(grid)}" for way in found.index]
+    ratio = np.log(grid.div(grid["expected"], axis=0)).groupby("set").mean().mean()
+    found["loss over expected"] = np.exp(ratio)
+    sets = grid.index.get_level_values(0).nunique()
+    return sets, found.sort_values("rank").reset_index(names="way").drop(columns=["low", "high"])
+
+
+def by_training(cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    holes = cells[(cells["scenario"] != "i") & (cells["way"] != "circuit")]
+    found = {
+        "Models as they were trained (i)": as_trained(cells),
+        "Models trained with holes (ii and iii)": holes,
+    }
+    return {title: here for title, here in found.items() if "expected" in set(here["way"])}
+
+
 def way_ranks(cells: pd.DataFrame) -> str:
     """Each way against the others with the same model, and against the expectation."""
-    holes = cells[(cells["scenario"] != "i") & (cells["way"] != "circuit")]
     text = (
         "Ranks among the ways of the same model, by RMSE or log-loss, mean over models and "
         "settings within a set, then over sets, with 95% intervals of a bootstrap over sets; how "
         "often a way is the best; and its loss over that of the expectation, geometric mean.\n"
     )
-    titles = {"Models as they were trained (i)": as_trained(cells)}
-    titles["Models trained with holes (ii and iii)"] = holes
-    for title, here in titles.items():
-        grid = here.pivot_table(index=["set", "setting", "model"], columns="way", values="loss")
-        if "expected" not in grid:
-            continue
-        places = grid.rank(axis=1)
-        spread = bootstrap(places.groupby("set").mean())
-        ratio = np.exp(np.log(grid.div(grid["expected"], axis=0)).groupby("set").mean().mean())
-        spread["best in"] = [f"{(places[way] == 1).sum()} of {len(grid)}" for way in spread.index]
-        spread["loss over expected"] = ratio
-        shown = spread.sort_values("rank").reset_index(names="way")
-        text += f"\n{title}, sets: {grid.index.get_level_values(0).nunique()}\n\n"
-        text += table(shown[["way", "rank", "95%", "best in", "loss over expected"]], 3)
+    for title, here in by_training(cells).items():
+        sets, found = ways(here)
+        text += f"\n{title}, sets: {sets}\n\n" + table(found, 3)
     return text
+
+
+def in_short(frame: pd.DataFrame) -> list[str]:
+    """How part B ended, in lines."""
+    lines = []
+    for title, here in by_training(arranged(frame)).items():
+        sets, found = ways(here)
+        own = found[found["way"] == "expected"].iloc[0]
+        line = (
+            f"{title}, {sets} sets: the expectation has mean rank {own['rank']:.2f} of "
+            f"{len(found)} ways and is the best in {own['best in']} settings of a set and a model"
+        )
+        for _, rival in others(found).head(1).iterrows():
+            line += f"; next is {rival['way']}, {rival['rank']:.2f} and {rival['best in']}"
+        lines.append(line + ".")
+    return lines
 
 
 def rank_tables(cells: pd.DataFrame, folder: Path) -> str:

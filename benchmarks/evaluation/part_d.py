@@ -202,15 +202,7 @@ def work(cells: Cells | None, quick: bool, only: list[str]):
         *speeds.items(),
     ]
     for name, method, setting, do in items:
-        few = method in (
-            "expectation",
-            "10 rows",
-            "100 rows",
-            "2 by 4 units",
-            "4 by 4 units",
-            "compare",
-        )
-        if quick and not (few or setting == "orders"):
+        if quick and not (method in FEW or setting == "orders"):
             continue
         if not only or name in only:
             yield Key("D", name, method, setting, 0), do
