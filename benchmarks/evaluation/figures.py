@@ -26,10 +26,9 @@ mpl.rcParams.update(
 COLOURS = {
     "expected": "#0b5394",
     "taylor1": "#0b5394",
-    "spectral": "#38761d",
     "mpe": "#674ea7",
     "mean": "#e69138",
-    "median": "#bf9000",
+    "median": "#6aa84f",
     "mice": "#cc0000",
     "monte-carlo": "#888888",
 }
@@ -131,8 +130,9 @@ def scaling(panels: dict[str, pd.DataFrame], path: Path) -> None:
         ax.set_title(title)
         ax.set_xlabel(x)
         ax.set_ylabel(y)
-        ax.set_xticks(frame[x], [f"{value:,.0f}" for value in frame[x]], fontsize=6, rotation=45)
-        ax.xaxis.set_minor_locator(mpl.ticker.NullLocator())
-        if np.ptp(np.log10(frame[y])) < 0.3:
-            ax.set_ylim(frame[y].min() / 3, frame[y].max() * 3)
+        for axis, values in ((ax.xaxis, frame[x]), (ax.yaxis, frame[y])):
+            steps = (1,) if np.ptp(np.log10(values)) > 2 else (1, 2, 5)
+            axis.set_major_locator(mpl.ticker.LogLocator(subs=steps))
+            axis.set_major_formatter(lambda value, _: f"{value:,g}")
+            axis.set_minor_locator(mpl.ticker.NullLocator())
     save(figure, path)
