@@ -14,6 +14,7 @@ import json
 import platform
 import shlex
 import shutil
+import subprocess
 import sys
 import time
 import traceback
@@ -27,7 +28,7 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from .data import AbsentError
+from .data import ROOT, AbsentError
 
 FIELDS = ("part", "set", "method", "setting", "seed", "metric", "value", "run")
 LAST = "cell seconds"
@@ -69,33 +70,36 @@ class Cells:
             shutil.rmtree(self.cache, ignore_errors=True)
         for folder in (results, self.path.parent, self.cache):
             folder.mkdir(parents=True, exist_ok=True)
-        self.done: set[Key] = set()
         self.runs: list[dict[str, object]] = []
-        self._mend()
-
-    def _mend(self) -> None:
-        """Read what is done; drop the lines of a torn cell."""
         if self.log.exists():
             self.runs = json.loads(self.log.read_text("utf-8"))["runs"]
+        if not self.path.exists():
+            self.mend()
+        self.done = {key_of(line) for line in self.lines()}
+
+    def lines(self) -> list[dict[str, str]]:
+        """All lines of whole cells: what is kept, and what the build folder has beyond."""
         kept = []
         if self.kept.exists():
             kept = pd.read_parquet(self.kept).astype(str).to_dict("records")
         known = {key_of(line) for line in kept}
-        lines = kept + [line for line in read(self.path) if key_of(line) not in known]
-        self.done = {key_of(line) for line in lines if line["metric"] == LAST}
-        whole = [line for line in lines if key_of(line) in self.done]
-        with self.path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(whole)
+        found = kept + [line for line in read(self.path) if key_of(line) not in known]
+        whole = {key_of(line) for line in found if line["metric"] == LAST}
+        return [line for line in found if key_of(line) in whole]
+
+    def mend(self) -> None:
+        """Drop the lines of a torn cell."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.lines())
+        replace(self.path, text.getvalue().encode())
 
     def keep(self) -> None:
         """Write all lines among the results."""
-        frame = pd.DataFrame(read(self.path), columns=FIELDS)
+        frame = pd.DataFrame(self.lines(), columns=FIELDS)
         frame = frame.astype({"seed": "int32", "run": "int32", "value": float})
-        beside = self.kept.with_suffix(".part")
-        frame.to_parquet(beside, index=False, compression="zstd")
-        beside.replace(self.kept)
+        replace(self.kept, frame.to_parquet(index=False, compression="zstd"))
 
     def add(self, key: Key, values: Mapping[str, float], seconds: float) -> None:
         """Append a cell, in one write."""
@@ -112,6 +116,7 @@ class Cells:
         self, work: Iterable[tuple[Key, Callable[[], Mapping[str, float]]]], console: Console
     ) -> None:
         """Compute the cells that are not there; what is absent or fails is told, and gone by."""
+        self.mend()
         todo = [(key, compute) for key, compute in work if key not in self.done]
         self.runs.append(stamp())
         skipped: dict[str, int] = {}
@@ -148,7 +153,14 @@ class Cells:
 
     def _keep(self, skipped: dict[str, int]) -> None:
         self.runs[-1]["skipped"] = skipped
-        self.log.write_text(json.dumps({"runs": self.runs}, indent=1), "utf-8")
+        replace(self.log, json.dumps({"runs": self.runs}, indent=1).encode())
+
+
+def replace(file: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    beside = file.with_suffix(file.suffix + ".part")
+    beside.write_bytes(content)
+    beside.replace(file)
 
 
 def note(skipped: dict[str, int], why: str, console: Console) -> None:
@@ -184,7 +196,24 @@ def stamp() -> dict[str, object]:
         "machine": machine(),
         "python": platform.python_version(),
         "versions": versions(),
+        "commit": commit(),
     }
+
+
+def commit() -> str:
+    """Which state of the project this is, and whether it was edited since."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(ROOT), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        edited = git(
+            "status", "--porcelain", "--untracked-files=no", "src", "benchmarks/evaluation"
+        )
+        return git("rev-parse", "--short", "HEAD") + (", edited" if edited else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
 
 
 def machine() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,6 +103,8 @@ class Task:
     y: np.ndarray
     test: pd.DataFrame
     y_test: np.ndarray
+    learned: dict[str, dict[Any, Any]] = field(default_factory=lambda: defaultdict(dict))
+    """What was learned from rows with these holes, for all tests of it."""
 
 
 FROM_SKLEARN = {

@@ -22,8 +22,13 @@ def at_random(X: pd.DataFrame, rate: float, rng: np.random.Generator) -> np.ndar
     return rng.random(X.shape) < rate
 
 
-def depending(X: pd.DataFrame, mechanism: str, share: float, seed: int) -> np.ndarray:
-    """Half of the columns of so many rows, chosen by what is seen (MAR) or hidden (MNAR)."""
+def depending(
+    X: pd.DataFrame, mechanism: str, share: float, seed: int, patterns: int
+) -> np.ndarray:
+    """Half of the columns of so many rows, chosen by what is seen (MAR) or hidden (MNAR).
+
+    Which columns go together depends on the seed of patterns only: there are four ways.
+    """
     try:
         from pyampute.ampute import MultivariateAmputation
     except ImportError:
@@ -32,14 +37,15 @@ def depending(X: pd.DataFrame, mechanism: str, share: float, seed: int) -> np.nd
     numbers = pd.DataFrame({name: pd.factorize(X[name], sort=True)[0] for name in X}).astype(float)
     numbers += 1e-6 * rng.normal(size=numbers.shape)  # it cannot standardise constants
     half = X.shape[1] // 2
-    patterns = [
+    pick = np.random.default_rng(patterns)
+    together = [
         {
-            "incomplete_vars": sorted(rng.choice(X.shape[1], half, replace=False).tolist()),
+            "incomplete_vars": sorted(pick.choice(X.shape[1], half, replace=False).tolist()),
             "mechanism": mechanism,
         }
         for _ in range(4)
     ]
-    ampute = MultivariateAmputation(prop=share, patterns=patterns, seed=seed)
+    ampute = MultivariateAmputation(prop=share, patterns=together, seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         logging.disable(logging.WARNING)
@@ -49,14 +55,14 @@ def depending(X: pd.DataFrame, mechanism: str, share: float, seed: int) -> np.nd
             logging.disable(logging.NOTSET)
 
 
-def masks(X: pd.DataFrame, holes: str, seed: int) -> np.ndarray:
+def masks(X: pd.DataFrame, holes: str, seed: int, patterns: int) -> np.ndarray:
     """Holes by name: "none", "MCAR 30%", "MAR 50%", "MNAR 90%"."""
     if holes == "none":
         return np.zeros(X.shape, bool)
     mechanism, percent = holes.removesuffix("%").split()
     if mechanism == "MCAR":
         return at_random(X, float(percent) / 100, np.random.default_rng(seed))
-    return depending(X, mechanism, float(percent) / 100, seed)
+    return depending(X, mechanism, float(percent) / 100, seed, patterns)
 
 
 def hide(X: pd.DataFrame, gone: np.ndarray) -> pd.DataFrame:

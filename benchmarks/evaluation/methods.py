@@ -38,7 +38,6 @@ COMPLETIONS = 5  # of training rows with holes, for the models that expected pre
 BATCH = 10  # draws that Monte Carlo predicts together
 ENUMERATED, COMPLETE = 10, 20_000  # rows whose completions are all tried, and how many at most
 SAMPLES = 1000  # at most, for each row of a model whose expectation is sampled
-OURS = ("circuit", "expected", "monte carlo")
 WAYS = (
     "expected",
     "monte carlo",
@@ -49,9 +48,11 @@ WAYS = (
     "neighbours",
     "chained",
     "multiple",
+    "multiple, target",
     "forest",
 )
 WITH_INTERVALS = ("expected", "native", "mean", "chained")  # of boosting, where asked for
+NEAREST = 100  # rows that were held out, by their number of holes, for an interval of rivals
 
 
 class Coded:
@@ -97,18 +98,35 @@ def model(name: str, kind: str) -> Any:
 MODELS = ("boosting", "xgboost", "lightgbm", "linear")
 
 
-def imputer(name: str) -> Any:
+class Scaled:
+    """An imputer that sees columns of unit variance; known cells stay as they are."""
+
+    def __init__(self, imputer: Any) -> None:
+        self.imputer, self.scale = imputer, StandardScaler()
+
+    def fit(self, F: np.ndarray) -> Scaled:
+        self.imputer.fit(self.scale.fit_transform(F))
+        return self
+
+    def transform(self, F: np.ndarray) -> np.ndarray:
+        filled = self.scale.inverse_transform(self.imputer.transform(self.scale.transform(F)))
+        return np.where(np.isnan(F), filled, F)
+
+
+def imputer(name: str) -> Scaled:
     trees = ExtraTreesRegressor(20, min_samples_leaf=3, n_jobs=1, random_state=0)
-    return {
-        "mean": SimpleImputer(keep_empty_features=True),
-        "median": SimpleImputer(strategy="median", keep_empty_features=True),
-        "neighbours": KNNImputer(keep_empty_features=True),
-        "chained": IterativeImputer(random_state=0, keep_empty_features=True),
-        "multiple": IterativeImputer(
-            random_state=0, sample_posterior=True, keep_empty_features=True
-        ),
-        "forest": IterativeImputer(trees, max_iter=3, random_state=0, keep_empty_features=True),
-    }[name]
+    # without tolerance: of complete rows, where nothing changes, only a first round would be kept
+    chain = {"random_state": 0, "tol": 0.0, "keep_empty_features": True}
+    return Scaled(
+        {
+            "mean": SimpleImputer(keep_empty_features=True),
+            "median": SimpleImputer(strategy="median", keep_empty_features=True),
+            "neighbours": KNNImputer(keep_empty_features=True),
+            "chained": IterativeImputer(**chain),
+            "multiple": IterativeImputer(sample_posterior=True, **chain),
+            "forest": IterativeImputer(trees, max_iter=5, **chain),
+        }[name]
+    )
 
 
 class Setting:
@@ -117,23 +135,27 @@ class Setting:
     def __init__(self, task: Task, train: str, test: str, seed: int, quick: bool) -> None:
         self.task, self.seed, self.quick, self.holes = task, seed, quick, (train, test)
         self.coded = Coded(task.X)  # which categories there are is known beforehand
-        self.X = hide(task.X, masks(task.X, train, seed))
-        self.gone = masks(task.test, test, seed + 1000)
+        self.X = hide(task.X, masks(task.X, train, seed, patterns=seed))
+        self.gone = masks(task.test, test, seed + 1000, patterns=seed)
         self.test = hide(task.test, self.gone)
         self.F, self.G = self.coded(self.X), self.coded(self.test)
         self.complete = train == "none"
         self.made: dict[Any, tuple[Any, float]] = {}
 
     def piece(self, *key: Any, make: Callable[[], Any]) -> Any:
-        """Something that takes time, once."""
-        if key not in self.made:
+        """Something that takes time, once; what is fitted serves all tests of these rows."""
+        made = self._place(key)
+        if key not in made:
             start = time.perf_counter()
             value = make()
-            self.made[key] = value, time.perf_counter() - start
-        return self.made[key][0]
+            made[key] = value, time.perf_counter() - start
+        return made[key][0]
 
     def spent(self, *keys: Any) -> float:
-        return sum(self.made[key][1] for key in keys if key in self.made)
+        return sum(self._place(key)[key][1] for key in keys if key in self._place(key))
+
+    def _place(self, key: Any) -> dict[Any, tuple[Any, float]]:
+        return self.task.learned[self.holes[0]] if key[0] == "fit" else self.made
 
     # -- our parts --------------------------------------------------------------------
 
@@ -201,7 +223,8 @@ class Setting:
         name, way = method.split(" + ")
         special = {"expected": self._expected, "monte carlo": self._monte_carlo}
         special |= {"native": self._native, "indicator": self._indicator}
-        special |= {"multiple": self._multiple}
+        special["multiple"] = self._multiple
+        special["multiple, target"] = lambda name: self._multiple(name, target=True)
         return special[way](name) if way in special else self._imputed(name, way)
 
     def _times(self, fit: float, predict: float) -> dict[str, float]:
@@ -213,9 +236,8 @@ class Setting:
         told = self.piece("told", name, make=lambda: self.outputs(used, self.test))
         parts = [("fit", "density"), ("fit", "completions")]
         parts += [("fit", name, "expected"), ("fit", name, "predictor")]
-        exact = used[0].answers_.route is not None
         times = self._times(self.spent(*parts), self.spent(("told", name)))
-        return told, times | {"exact form": exact} | self._errors(name, told)
+        return told, times | self._errors(name, told)
 
     def _monte_carlo(self, name: str) -> tuple[np.ndarray, dict[str, float]]:
         """As many draws of all rows as fit in the time of the expectation, at least BATCH."""
@@ -271,7 +293,7 @@ class Setting:
     def _native(self, name: str) -> tuple[np.ndarray, dict[str, float]]:
         if name == "linear":
             raise AbsentError("linear models take no NaN")
-        return self._plain(name, self.F, self.task.y, self.G, 0.0, 0.0)
+        return self._plain(name, self.F, self.task.y, self.G)
 
     def _indicator(self, name: str) -> tuple[np.ndarray, dict[str, float]]:
         """Fitted anew with means and marks for holes; complete rows get holes as the test has."""
@@ -279,49 +301,63 @@ class Setting:
         if self.complete:
             gone = patterns_for(self.gone, len(F), self.seed)
             F, y = np.concatenate([F, self.coded(hide(self.task.X, gone))]), np.append(y, y)
-        fill = SimpleImputer(add_indicator=True, keep_empty_features=True).fit(F)
-        return self._plain(name, fill.transform(F), y, fill.transform(self.G), 0.0, 0.0)
+        fill = SimpleImputer(add_indicator=True, keep_empty_features=True)
+        return self._plain(name, F, y, self.G, fill)
 
     def _imputed(self, name: str, way: str) -> tuple[np.ndarray, dict[str, float]]:
         fill = self.piece("fit", way, make=lambda: imputer(way).fit(self.F))
-        F = self.piece("filled", way, make=lambda: fill.transform(self.F))
+        F = self.piece("fit", way, "rows", make=lambda: fill.transform(self.F))
         G = self.piece("told", way, "rows", make=lambda: fill.transform(self.G))
-        before = self.spent(("fit", way), ("filled", way))
-        return self._plain(name, F, self.task.y, G, before, self.spent(("told", way, "rows")))
+        told, times = self._plain(name, F, self.task.y, G)
+        more = self._times(
+            self.spent(("fit", way), ("fit", way, "rows")), self.spent(("told", way, "rows"))
+        )
+        return told, {key: times[key] + more[key] for key in times}
 
     def _plain(
-        self, name: str, F: np.ndarray, y: np.ndarray, G: np.ndarray, fit: float, fill: float
+        self, name: str, F: np.ndarray, y: np.ndarray, G: np.ndarray, fill: Any = "passthrough"
     ) -> tuple[np.ndarray, dict[str, float]]:
+        """One model, after what fills holes."""
         start = time.perf_counter()
-        used = model(name, self.task.kind).fit(F, y)
+        used = make_pipeline(fill, model(name, self.task.kind)).fit(F, y)
         fitted = time.perf_counter()
         told = self.outputs(used, G)
-        return told, self._times(fit + fitted - start, fill + time.perf_counter() - fitted)
+        return told, self._times(fitted - start, time.perf_counter() - fitted)
 
-    def _multiple(self, name: str) -> tuple[np.ndarray, dict[str, float]]:
-        """The mean of models, each fitted to a draw of its own if training rows have holes."""
-        fill = self.piece("fit", "multiple", make=lambda: imputer("multiple").fit(self.F))
+    def _multiple(self, name: str, target: bool = False) -> tuple[np.ndarray, dict[str, float]]:
+        """The mean of models, each fitted to a draw of its own if training rows have holes.
+
+        Training rows are drawn without their target, or with it.
+        """
         draws = 3 if self.quick else DRAWS
+        F, y, kind, width = self.F, self.task.y, self.task.kind, self.F.shape[1]
+        if target:
+            shown = y[:, None] if kind == "regression" else np.eye(y.max() + 1)[y]
+            F = np.column_stack([F, shown])
+        way = "multiple, target" if target else "multiple"
+        fill = self.piece("fit", way, make=lambda: imputer("multiple").fit(F))
+        plain = self.piece("fit", "multiple", make=lambda: imputer("multiple").fit(self.F))
 
-        def drawn(rows: np.ndarray) -> list[np.ndarray]:
+        def drawn(fill: Scaled, rows: np.ndarray) -> list[np.ndarray]:
             found = []
             for k in range(draws):
-                fill.random_state_ = np.random.RandomState(k)
-                found.append(fill.transform(rows))
+                fill.imputer.random_state_ = np.random.RandomState(k)
+                found.append(fill.transform(rows)[:, :width])
             return found
 
-        one = [self.F] * draws
+        def learn() -> list[Any]:
+            return [model(name, kind).fit(one, y) for one in tables]
+
+        tables = [F]
         if not self.complete:
-            one = self.piece("filled", "multiple", make=lambda: drawn(self.F))
-        G = self.piece("told", "multiple", "rows", make=lambda: drawn(self.G))
+            tables = self.piece("fit", way, "rows", make=lambda: drawn(fill, F))
+        used = self.piece("fit", way, name, make=learn)
+        G = self.piece("told", "multiple", "rows", make=lambda: drawn(plain, self.G))
         start = time.perf_counter()
-        kind, y = self.task.kind, self.task.y
-        used = [model(name, kind).fit(F, y) for F in (one[:1] if self.complete else one)]
-        fitted = time.perf_counter()
-        told = [self.outputs(used[0 if self.complete else k], rows) for k, rows in enumerate(G)]
-        fit = self.spent(("fit", "multiple"), ("filled", "multiple")) + fitted - start
-        again = self.spent(("told", "multiple", "rows")) + time.perf_counter() - fitted
-        return np.mean(told, axis=0), self._times(fit, again)
+        told = [self.outputs(used[k % len(used)], rows) for k, rows in enumerate(G)]
+        again = self.spent(("told", "multiple", "rows")) + time.perf_counter() - start
+        parts = {("fit", "multiple"), ("fit", way), ("fit", way, "rows"), ("fit", way, name)}
+        return np.mean(told, axis=0), self._times(self.spent(*parts), again)
 
     # -- intervals --------------------------------------------------------------------
 
@@ -350,7 +386,17 @@ class Setting:
         if way == "expected":
             return self._calibrated(inner)
         residual = inner.task.y_test - inner.predict(method)[0]
-        return told[:, None] + np.quantile(residual, LEVELS)
+        return told[:, None] + self._spread(residual, np.count_nonzero(inner.gone, axis=1))
+
+    def _spread(self, residual: np.ndarray, holes: np.ndarray) -> np.ndarray:
+        """Quantiles of residuals for each test row, from rows with about as many holes."""
+        asked, which = np.unique(np.count_nonzero(self.gone, axis=1), return_inverse=True)
+        found = []
+        for number in asked:
+            apart = np.abs(holes - number)
+            near = apart <= np.sort(apart)[min(NEAREST, len(apart)) - 1]
+            found.append(np.quantile(residual[near], LEVELS))
+        return np.array(found)[which]
 
     def _calibrated(self, inner: Setting) -> np.ndarray:
         """Of the predictor of fewer rows, calibrated on the rows that it has not seen."""

@@ -20,7 +20,7 @@ PARTS = {
 
 
 def provenance(folder: Path, part: str, frame: pd.DataFrame) -> str:
-    """When, where and how a part was made, and what was skipped in its last run."""
+    """When, where and how a part was made, and what was skipped."""
     runs = json.loads((folder / f"{part}.json").read_text("utf-8"))["runs"]
     used = sorted({int(run) for run in frame["run"]})
     seeds = sorted(set(frame["seed"]))
@@ -34,11 +34,12 @@ def provenance(folder: Path, part: str, frame: pd.DataFrame) -> str:
         versions = ", ".join(f"{name} {which}" for name, which in run["versions"].items())
         place = f"{run['machine']}; Python {run['python']}; {versions}"
         line = f"\n- `{run['command']}`, {run['since']} to {run.get('until', 'a stop')}"
+        line += f", commit {run['commit']}" if "commit" in run else ""
         places[place] = places.get(place, "") + line
     text += "".join(f"\n{place}:\n{lines}\n" for place, lines in places.items())
-    skipped = runs[-1].get("skipped", {}) if runs else {}
+    skipped = {why: count for run in runs for why, count in run.get("skipped", {}).items()}
     if skipped:
-        text += "\nSkipped in the last run:\n"
+        text += "\nSkipped (counted in the last run that tried):\n"
         text += "".join(f"\n- {why} ({count} cells)" for why, count in skipped.items())
     return text + "\n"
 
