@@ -110,15 +110,20 @@ def monte_carlo(pair: Pair, rows: np.ndarray, seed: int, draws: int = DRAWS) -> 
     return pair.g(drawn.reshape(-1, rows.shape[1])).reshape(len(rows), draws).mean(axis=1)
 
 
+def chained_equations():
+    """statsmodels' table for chained equations."""
+    try:
+        from statsmodels.imputation.mice import MICEData
+    except ImportError:
+        raise AbsentError("no statsmodels, so no MICE") from None
+    return MICEData
+
+
 def mice(rows: np.ndarray, seed: int) -> np.ndarray:
     """One pass of statsmodels' chained equations over these rows, bits hidden as -1.
 
     A column of which no row knows a value cannot be imputed there.
     """
-    try:
-        from statsmodels.imputation.mice import MICEData
-    except ImportError:
-        raise AbsentError("no statsmodels, so no MICE") from None
     if np.any(np.all(rows < 0, axis=0)):
         raise AbsentError("MICE needs a known value in every column")
     table = np.where(rows < 0, np.nan, rows).astype(float)
@@ -126,7 +131,7 @@ def mice(rows: np.ndarray, seed: int) -> np.ndarray:
     np.random.seed(seed)  # noqa: NPY002  (statsmodels draws from the global state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        data = MICEData(frame)
+        data = chained_equations()(frame)
         data.update_all(1)
     return data.data[frame.columns].to_numpy().round().astype(np.int8)
 

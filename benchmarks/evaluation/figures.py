@@ -99,20 +99,23 @@ def ranks(found: dict[str, pd.DataFrame], path: Path, ours: tuple[str, ...]) -> 
     save(figure, path)
 
 
-def coverage(frame: pd.DataFrame, path: Path) -> None:
-    """Share of y in 90% intervals against the number of holes; a panel for each set."""
+def by_holes(frame: pd.DataFrame, what: str, path: Path) -> None:
+    """Coverage or width of 90% intervals against the number of holes; a panel for each set."""
     names = list(dict.fromkeys(frame["set"]))
     figure, axes = grid(len(names), 3.2, 2.4)
     methods = sorted(set(frame["method"]), key=lambda one: (one != "circuit", one))
     for name, ax in zip(names, axes.flat, strict=False):
         for number, method in enumerate(methods):
             line = frame[(frame["set"] == name) & (frame["method"] == method)].sort_values("holes")
-            ax.plot(line["holes"], line["coverage"], "o-", ms=2.5, color=f"C{number}", label=method)
-        ax.axhline(0.9, color="black", lw=0.6, ls=":")
-        ax.set_ylim(min(0.5, frame["coverage"].min()) - 0.02, 1.02)
+            ax.plot(line["holes"], line[what], "o-", ms=2.5, color=f"C{number}", label=method)
+        if what == "coverage":
+            ax.axhline(0.9, color="black", lw=0.6, ls=":")
+            ax.set_ylim(min(0.5, frame[what].min()) - 0.02, 1.02)
         ax.set_title(name)
         ax.set_xlabel("holes in the row")
-        ax.set_ylabel("covered by 90% intervals")
+        ax.set_ylabel(
+            "covered by 90% intervals" if what == "coverage" else "width of 90% intervals"
+        )
     handles, labels = axes.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     save(figure, path)

@@ -10,11 +10,9 @@ import pandas as pd
 from . import figures
 from .cells import LAST
 from .metrics import bootstrap
-from .tables import number, table, wide
+from .page_losses import OURS, losses
+from .tables import table, wide
 
-OURS = ("circuit", "expected")
-NEITHER = ("monte carlo",)  # our density, not our way
-LEAST = 0.005  # a loss is told where it is more than this share
 SCENARIOS = {
     "i": "trained on complete rows, tested with holes",
     "ii": "the same holes in training and test rows",
@@ -22,7 +20,8 @@ SCENARIOS = {
 }
 HOLES = """
 MCAR 30% hides each cell with that probability. MAR 50% and MNAR 50% hide half of the columns of
-half of the rows (`pyampute`, four patterns), chosen by what stays seen or by what is hidden.
+half of the rows (`pyampute`), chosen by what stays seen or by what is hidden; which columns go
+together is one of four patterns, in ii the same four for training and test rows.
 """
 METHODS = """
 A method is a model (scikit-learn's histogram boosting, XGBoost, LightGBM, ridge or logistic
@@ -32,23 +31,25 @@ regression, with their defaults) and what it does about holes. Cells are hidden,
 - `expected`: `ExpectedPredictor` with a latent tree. Where training rows have holes, the mean of
   five, each of a model fitted to one completion of these rows, drawn given their known cells and
   their target.
-- `monte carlo`: the same model averaged over draws from the same density, for the same time.
+- `monte carlo`: the same models averaged over draws from the same density until the time that the
+  expectation took is over, but at least ten; often these take longer.
 - `native`: NaN as the model takes it. `mean`, `median`, `neighbours`, `chained` (scikit-learn's
   `IterativeImputer`), `forest` (the same with extremely randomised trees): filled in, fitted on the
-  training rows. `multiple`: the mean over 20 draws of chained equations.
+  training rows, columns scaled to unit variance. `multiple`: the mean over 20 draws of chained
+  equations; where training rows have holes, each of a model of its own, fitted to such a draw of
+  these rows. `multiple, target`: the draws of training rows see their target.
 - `indicator`: means and marks for holes; where training rows are complete the model is fitted to
   them and to a copy with holes *as the test rows have them*, which the others do not see.
 
-Rows are dealt 70 to 30 by each seed, at most 4,000 to learn from and 500 to test on. Rows of the
-source that have holes of their own are left out. All methods run on one core.
-"""
-WHY = """\
-By RMSE or log-loss. A loss within two standard errors of the difference (row by row, over the same
-test rows) is *chance*. Otherwise the sums are not to blame, as the next section shows; what is left
-is that the model is not the mean of y given the inputs, or that the density is not theirs. It is
-put down to *the model* where an expectation with the same density and another model, or a circuit,
-is as good as what wins: the density knows enough. Else it is put down to *the density*.
+Where training rows have holes, `expected` and `monte carlo` are thus means of five models, both
+kinds of `multiple` of twenty, and all others are single models; of the imputers only those of
+`expected`, `monte carlo` and `multiple, target` see the target of training rows.
 
+Rows are dealt 70 to 30 by each seed, at most 4,000 to learn from and 500 to test on. Rows of the
+source that have holes of their own are left out. All methods run on one core. What is fitted to the
+same training rows is fitted once for all tests of it. The defaults of our encoder and latent tree
+(bins by the number of rows, four states among those tried, the threshold for noise) were chosen
+with test losses of seed 0 of wine, diabetes, insurance, breast cancer and election in view.
 """
 
 
@@ -75,7 +76,7 @@ def part_b(frame: pd.DataFrame, folder: Path) -> str:
     text += HOLES + METHODS
     text += "\n### Ranks of ways, whatever the model\n\n" + way_ranks(cells)
     text += "\n### Ranks of methods\n\n" + rank_tables(cells, folder)
-    text += "\n### Where we lose\n\n" + WHY + losses(cells)
+    text += "\n### Where we lose\n\n" + losses(cells, as_trained(cells))
     text += "\n### Against the exact answer\n\n" + enumeration(cells)
     text += "\n### Intervals\n\n" + interval_tables(frame, folder)
     return text + "\n### Every figure\n" + every_figure(cells)
@@ -150,8 +151,9 @@ def in_short(frame: pd.DataFrame) -> list[str]:
             f"{title}, {sets} sets: the expectation has mean rank {own['rank']:.2f} of "
             f"{len(found)} ways and is the best in {own['best in']} settings of a set and a model"
         )
-        for _, rival in others(found).head(1).iterrows():
-            line += f"; next is {rival['way']}, {rival['rank']:.2f} and {rival['best in']}"
+        for _, rival in found[found["way"] != "expected"].head(2).iterrows():
+            line += f"; {rival['way']} {rival['rank']:.2f} and {rival['best in']}, with "
+            line += f"{rival['loss over expected']:.3f} times its loss"
         lines.append(line + ".")
     return lines
 
@@ -177,68 +179,6 @@ def rank_tables(cells: pd.DataFrame, folder: Path) -> str:
         shown = ranked.reset_index(names="method")
         text += f"\n{title}\n\n" + table(shown[["method", "rank", "95%"]], 3)
     return text
-
-
-def losses(cells: pd.DataFrame) -> str:
-    """Plainly, for every model: the best other way where it is better than the expectation."""
-    text = "#### Models as they were trained (i)\n\n"
-    text += lost_table(as_trained(cells), cells)
-    text += "\n#### Models trained with holes (ii and iii)\n\n"
-    text += lost_table(cells[cells["scenario"] != "i"], cells)
-    text += "\n#### The best of all methods, models fitted anew among them\n\n"
-    lines, total = [], 0
-    for (name, setting), here in cells.groupby(["set", "setting"], sort=False):
-        here = here.dropna(subset="loss").set_index("method")
-        own, other = here[here["way"].isin(OURS)]["loss"], others(here)["loss"]
-        total += 1
-        if other.min() < own.min() * (1 - LEAST):
-            ours, theirs = (f"{one.idxmin()} {number(one.min())}" for one in (own, other))
-            lines.append((name, setting, ours, theirs, f"{own.min() / other.min() - 1:.1%}"))
-    text += (
-        f"Another method is better than the best of ours in {len(lines)} of {total} settings of a "
-        f"set, by more than {LEAST:.1%} of RMSE or log-loss.\n\n"
-    )
-    names = ["set", "setting", "ours", "better", "we lose by"]
-    return text + (table(pd.DataFrame(lines, columns=names)) if lines else "")
-
-
-def others(cells: pd.DataFrame) -> pd.DataFrame:
-    return cells[~cells["way"].isin((*OURS, *NEITHER))]
-
-
-def lost_table(cells: pd.DataFrame, every: pd.DataFrame) -> str:
-    lines, total = [], 0
-    for (name, setting, model), here in cells.groupby(["set", "setting", "model"], sort=False):
-        own, other = here[here["way"] == "expected"], others(here).dropna(subset="loss")
-        if not len(own) or not len(other):
-            continue
-        total += 1
-        ours, best = own["loss"].iloc[0], other.loc[other["loss"].idxmin()]
-        if best["loss"] < ours:
-            error = best.get("its error", np.nan) / best["seeds"] ** 0.5
-            apart = -best.get("more than expected", np.nan) / error
-            there = every[(every["set"] == name) & (every["setting"] == setting)]
-            why = reason(apart, best["loss"], there[there["way"].isin(OURS)])
-            share = ours / best["loss"] - 1
-            words = number(ours), f"{best['way']} {number(best['loss'])}", f"{share:.1%}"
-            lines.append((share, (name, setting, model, *words, apart, why)))
-    text = (
-        f"The expectation is first among the ways of a model in {total - len(lines)} of {total} "
-        "settings of a set and a model.\n\n"
-    )
-    names = ["set", "setting", "model", "expected", "better", "by", "standard errors", "why"]
-    lines = [line for _, line in sorted(lines, key=lambda one: -one[0])]
-    return text + (table(pd.DataFrame(lines, columns=names), 2) if lines else "")
-
-
-def reason(apart: float, rival: float, ours: pd.DataFrame) -> str:
-    """What was checked of a loss; see WHY."""
-    if not apart > 2:
-        return "chance"
-    best = ours.loc[ours["loss"].idxmin()]
-    if best["loss"] <= rival:
-        return f"the model: {best['method']} has {number(best['loss'])}"
-    return "the density"
 
 
 def enumeration(cells: pd.DataFrame) -> str:
@@ -277,11 +217,15 @@ def interval_tables(frame: pd.DataFrame, folder: Path) -> str:
     for what in ("coverage", "width"):
         pooled[what] /= pooled["rows"]
     pooled = pooled.reset_index()
-    figures.coverage(pooled[pooled["rows"] >= 20], folder / "coverage.svg")
-    text = f"![coverage]({folder.name}/coverage.svg)\n\n"
+    text = ""
+    for what in ("coverage", "width"):
+        figures.by_holes(pooled[pooled["rows"] >= 20], what, folder / f"{what}.svg")
+        text += f"![{what}]({folder.name}/{what}.svg)\n\n"
     text += (
-        "All scenarios together, by the number of holes in a row (at least 20 rows). Circuits and "
-        "expected predictions have intervals of their own; for the others they are residuals of "
-        "rows that were held out, with holes like those of the test rows, which is generous.\n\n"
+        "All scenarios together, by the number of holes in a row (at least 20 rows), 90% "
+        "intervals. A circuit's own intervals know nothing of the holes to come. Those of expected "
+        "predictions are calibrated, and those of the others are quantiles of the residuals, on "
+        "rows that were held out, with holes like those of the test rows; both for each number of "
+        "holes, from the rows that have about as many.\n\n"
     )
     return text + table(wide(here).drop(columns=[LAST], errors="ignore"))

@@ -48,8 +48,13 @@ def part_c(frame: pd.DataFrame, folder: Path) -> str:
     return text + "\n" + "".join(f"- {line}\n" for line in in_short(frame))
 
 
+def ahead(score: float, published: float) -> float:
+    """By how much, with the digits that published figures have: one beyond 80, or two."""
+    return round(score, 1 if abs(published) > 80 else 2) - published
+
+
 def in_short(frame: pd.DataFrame) -> list[str]:
-    """How often a density is ahead of a published one, to the digits that those have."""
+    """How often a density is ahead of a published one."""
     test, lines = scores(frame, "test"), []
     for _, published, names in PUBLISHED:
         for k, rival in enumerate(names):
@@ -57,7 +62,9 @@ def in_short(frame: pd.DataFrame) -> list[str]:
             for method in [name for name in ("latent tree", "psdd") if name in test]:
                 here = test[method].dropna()
                 here = here[[name in published for name in here.index]]
-                won = sum(score > published[name][k] for name, score in here.items())
+                gaps = [ahead(score, published[name][k]) for name, score in here.items()]
+                won, same = (sum(gap > 0 for gap in gaps), sum(gap == 0 for gap in gaps))
                 words += [f"{method} ahead in {won} of {len(here)} sets"] if len(here) else []
+                words += [f"as good in {same}"] if same else []
             lines += [f"Test likelihood against {rival}: {', '.join(words)}."] if words else []
     return lines
