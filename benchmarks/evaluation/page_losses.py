@@ -14,9 +14,9 @@ WHY = """\
 By RMSE or log-loss; Monte Carlo, which has our density, is left out here. A loss within two
 standard errors of the difference (row by row, over the same test rows) is *undecided*. Otherwise,
 with complete training rows, the sums are not to blame, as the next section shows; what is left
-is that the model is not the mean of y given the inputs, or that the learned density is not that of the
-inputs. It is put down to *the model* where our best prediction (a circuit, or the expectation of
-another model with the same density) is as good as the winner, and the winner's way is no better
+is that the model is not the mean of y given the inputs, or that the learned density is not that of
+the inputs. It is put down to *the model* where our best prediction (a circuit, or the expectation
+of another model with the same density) is as good as the winner, and the winner's way is no better
 for that other model. Else it is put down to *the density*; where training rows have holes, this
 means the density or the completions that it drew for training.
 
