@@ -38,8 +38,9 @@ def part_c(frame: pd.DataFrame, folder: Path) -> str:
     for title, published, names in PUBLISHED:
         lines = []
         for name in [name for name in published if name in test.index]:
-            line = dict(zip(["set", *names], [name, *published[name]], strict=True))
-            for method in test.columns:
+            told = [f"{score:.{digits(score)}f}" for score in published[name]]
+            line = dict(zip(["set", *names], [name, *told], strict=True))
+            for method in test[test.index.isin(published)].dropna(axis=1, how="all"):
                 score, seconds = test.loc[name, method], spent.loc[name, method]
                 line[method] = "" if np.isnan(score) else f"{score:.2f} ({seconds:.0f} s)"
             lines.append(line)
@@ -48,9 +49,13 @@ def part_c(frame: pd.DataFrame, folder: Path) -> str:
     return text + "\n" + "".join(f"- {line}\n" for line in in_short(frame))
 
 
+def digits(published: float) -> int:
+    """Those that published figures have after the point."""
+    return 1 if abs(published) > 80 else 2
+
+
 def ahead(score: float, published: float) -> float:
-    """By how much, with the digits that published figures have: one beyond 80, or two."""
-    return round(score, 1 if abs(published) > 80 else 2) - published
+    return round(score, digits(published)) - published
 
 
 def in_short(frame: pd.DataFrame) -> list[str]:
