@@ -25,7 +25,7 @@ together is one of four patterns, in ii the same four for training and test rows
 """
 METHODS = """
 A method is a model (scikit-learn's histogram boosting, XGBoost, LightGBM, ridge or logistic
-regression, with their defaults) and what it does about holes. Cells are hidden, not bits.
+regression, with their defaults) and a way to deal with holes. Cells are hidden, not bits. Ways:
 
 - `circuit`: `CircuitRegressor` or `CircuitClassifier`, which need nothing else.
 - `expected`: `ExpectedPredictor` with a latent tree. Where training rows have holes, the mean of
