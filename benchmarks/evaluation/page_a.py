@@ -114,9 +114,22 @@ def figure(frame: pd.DataFrame, which: str, folder: Path) -> str:
     shown = found.assign(what=found["set"] + ", " + found["circuits"])
     grid = shown.pivot_table(index=["what", "percent"], columns="method", values="mean", sort=False)
     text += table(grid.reset_index().rename(columns={"what": "set, circuits", "percent": "%"}))
+    text += fewer_masks(found)
     if partial(frame):
         return text + "\nOn a part of the test images: not to be compared with the published.\n"
     return text + beside_published(frame, which) + beside_baselines(frame, which)
+
+
+def fewer_masks(found: pd.DataFrame) -> str:
+    """Which lines are means over fewer masks than others (where all or nothing is hidden: one)."""
+    most = found.groupby(["set", "circuits", "method"], sort=False)["count"].max()
+    fewer = [
+        f"{method} of {name}, {whose} circuits ({count})"
+        for (name, whose, method), count in most.items()
+        if count < most[name].max()
+    ]
+    text = f"\nMasks: {most.max()}" + (f"; fewer: {', '.join(fewer)}" if fewer else "")
+    return text + ". Where nothing or everything is hidden there is one.\n"
 
 
 def beside_published(frame: pd.DataFrame, which: str) -> str:
