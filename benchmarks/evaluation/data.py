@@ -6,6 +6,7 @@ import csv
 import os
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -159,6 +160,15 @@ def _statsmodels(name: str) -> tuple[str, pd.DataFrame, np.ndarray]:
     return "classification", table, (table.pop(target).to_numpy() > 0).astype(int)
 
 
+@lru_cache(maxsize=1)
+def _fetched(name: str, version: int) -> Any:
+    """A table of OpenML, or why there is none: it is asked for once."""
+    try:
+        return fetch_openml(name, version=version, as_frame=True, n_retries=1)
+    except (OSError, ValueError) as error:
+        return error
+
+
 def _openml(name: str) -> tuple[str, pd.DataFrame, np.ndarray]:
     """From the data folder if it has the table (target last), else from OpenML."""
     kind, theirs, version = FROM_OPENML[name]
@@ -167,12 +177,9 @@ def _openml(name: str) -> tuple[str, pd.DataFrame, np.ndarray]:
         table = pd.read_csv(here)
         target = table.pop(table.columns[-1])
     else:
-        try:
-            bunch: Any = fetch_openml(theirs, version=version, as_frame=True, n_retries=1)
-        except (OSError, ValueError) as error:
-            raise AbsentError(
-                f"{name} is neither in the data folder nor on OpenML ({error})"
-            ) from None
+        bunch = _fetched(theirs, version)
+        if isinstance(bunch, Exception):
+            raise AbsentError(f"neither in the data folder nor on OpenML ({bunch})")
         table, target = bunch.data, bunch.target
     table = pd.DataFrame(
         {
