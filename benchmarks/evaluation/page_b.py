@@ -195,8 +195,9 @@ def enumeration(cells: pd.DataFrame) -> str:
     return (
         "Greatest difference from the sum over all completions, for the rows that have few of "
         "them (at most 10 rows of a setting), in standard deviations of the predictions. XGBoost "
-        "adds its trees up in 32 bits; probabilities of boosted trees have no exact form and are "
-        "sampled, 1,000 draws at most. Monte Carlo had the time of the expectation.\n\n"
+        "adds its trees up in 32 bits; probabilities of boosted trees, and of linear models of "
+        "three classes (wine), have no exact form and are sampled, 1,000 draws at most. Monte "
+        "Carlo had the time of the expectation.\n\n"
         + table(shown.rename(columns={"count": "settings"}), 2)
     )
 
