@@ -347,7 +347,7 @@ def test_quick_runs_end_to_end(evaluation, tmp_path, monkeypatch):
     main(["B", "D", "page", "--quick", "--sets", "wine", "random"])
     lines = evaluation("cells").read(tmp_path / "build" / "evaluation-quick" / "cells" / "B.csv")
     losses = {line["method"]: float(line["value"]) for line in lines if line["metric"] == "Brier"}
-    assert len(losses) == 20
+    assert len(losses) == 22
     assert all(0 < loss < 2 for loss in losses.values())
     page = (tmp_path / "build" / "evaluation-quick" / "results.md").read_text(encoding="utf-8")
     assert "Where we lose" in page

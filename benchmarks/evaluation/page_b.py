@@ -56,7 +56,7 @@ with test losses of seed 0 of wine, diabetes, insurance, breast cancer and elect
 def main_metric(cells: pd.DataFrame) -> pd.DataFrame:
     """One number for each cell, less is better: RMSE or log-loss."""
     both = cells.reindex(columns=["RMSE", "log-loss"])
-    return cells.assign(loss=both["RMSE"].fillna(both["log-loss"]))
+    return cells.assign(**both, loss=both["RMSE"].fillna(both["log-loss"]))
 
 
 def arranged(frame: pd.DataFrame) -> pd.DataFrame:
@@ -186,10 +186,7 @@ def enumeration(cells: pd.DataFrame) -> str:
     if "error against enumeration" not in cells:
         return "Not run.\n"
     here = cells.dropna(subset="error against enumeration")
-    kind = here.get("RMSE", pd.Series(dtype=float)).reindex(here.index)
-    here = here.assign(
-        of=kind.isna().map({True: "probabilities", False: "numbers"}),
-    )
+    here = here.assign(of=here["RMSE"].isna().map({True: "probabilities", False: "numbers"}))
     found = here.groupby(["of", "model", "way"], sort=False)["error against enumeration"]
     shown = found.agg(["count", "median", "max"]).reset_index()
     return (
