@@ -339,6 +339,13 @@ def test_ranks_and_scores(evaluation):
     assert metrics.crps(true, y) == pytest.approx(np.pi**-0.5, rel=0.06)
 
 
+def test_a_set_that_is_not_there_is_told(evaluation, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(evaluation("data"), "ROOT", tmp_path)
+    with pytest.raises(SystemExit):
+        evaluation("__main__").main(["C", "--quick", "--sets", "nltcs", "insurence"])
+    assert "no such set in the parts that are named: insurence" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_quick_runs_end_to_end(evaluation, tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation("data"), "ROOT", tmp_path)

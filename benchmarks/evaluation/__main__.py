@@ -38,11 +38,17 @@ def main(words: list[str] | None = None) -> None:
     build = data.ROOT / "build" / ("evaluation-quick" if given.quick else "evaluation")
     results = build if given.quick else data.RESULTS / "evaluation"
     console = Console(stderr=True)
+    jobs = []
     for part in [part for part in given.parts if part != "page"]:
         cells = Cells(results, part, build=build, fresh=given.fresh)
+        jobs.append((cells, list(chosen(part).work(cells, given.quick, given.sets))))
+    wrong = set(given.sets) - {key.set for _, work in jobs for key, _ in work}
+    if wrong:
+        parser.error(f"no such set in the parts that are named: {', '.join(sorted(wrong))}")
+    for cells, work in jobs:
         with using(progress=False), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            cells.run(chosen(part).work(cells, given.quick, given.sets), console)
+            cells.run(work, console)
     if "page" in given.parts:
         from .page import write
 

@@ -35,6 +35,7 @@ def provenance(folder: Path, part: str, frame: pd.DataFrame) -> str:
         place = f"{run['machine']}; Python {run['python']}; {versions}"
         line = f"\n- `{run['command']}`, {run['since']} to {run.get('until', 'a stop')}"
         line += f", commit {run['commit']}" if "commit" in run else ""
+        line += f" ({run['note']})" if "note" in run else ""
         places[place] = places.get(place, "") + line
     text += "".join(f"\n{place}:\n{lines}\n" for place, lines in places.items())
     skipped = {why: count for run in runs for why, count in run.get("skipped", {}).items()}
