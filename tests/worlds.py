@@ -18,7 +18,7 @@ from expecta import (
     ExpectedPredictor,
     LatentTree,
 )
-from expecta.explore.language.query import Query
+from expecta.ask.language.query import Query
 
 ROWS = 240
 
@@ -155,7 +155,7 @@ class World:
 
 def world_of(model, of=None):
     """Return the world of an estimator, its outputs by another way than the subject's."""
-    subject = model._subject(of)
+    subject = model.expected_output(of)
     if isinstance(model, CircuitRegressor):
         return World(subject, model.circuit_)
     if isinstance(model, CircuitClassifier):

@@ -14,7 +14,9 @@ from expecta.circuits import (
     random_probabilistic,
     random_regression,
 )
-from expecta.errors import (
+from expecta.circuits.evidence import Evidence
+from expecta.circuits.vtree import Vtree
+from expecta.common.errors import (
     DomainError,
     ExpectaError,
     FormatError,
@@ -25,12 +27,11 @@ from expecta.errors import (
     StructureError,
     VtreeMismatchError,
 )
-from expecta.evidence import Evidence
-from expecta.pair import Pair
-from expecta.settings import using
-from expecta.vtree import Vtree
+from expecta.common.settings import using
+from expecta.queries.pair import Pair
 
 if TYPE_CHECKING:
+    from expecta.ask.circuit_model import CircuitModel
     from expecta.densities import (
         PSDD,
         ChowLiu,
@@ -40,21 +41,20 @@ if TYPE_CHECKING:
         Marginal,
         NaiveBayes,
     )
-    from expecta.encoding import BooleanEncoder, Encoder
     from expecta.estimators import (
         CircuitClassifier,
         CircuitRegressor,
         ConditionalMeanImputer,
         ConditionalSampler,
+        ExpectedPredictor,
         MPEImputer,
     )
-    from expecta.explore.circuit_model import CircuitModel
     from expecta.learn.regression import fit_parameters
     from expecta.learn.vtrees import learn_vtree
-    from expecta.models import ExpectedPredictor
-    from expecta.queries.density import MostProbable
-    from expecta.queries.distribution import Distribution
+    from expecta.queries.density_queries import MostProbable
     from expecta.queries.links import Expected, Link
+    from expecta.queries.output_distribution import Distribution
+    from expecta.tables import BooleanEncoder, Encoder
 
 __version__ = "0.1.0"
 
@@ -107,24 +107,24 @@ __all__ = [
 ]
 
 _LATER = {  # these need numba or scikit-learn, which take a moment to import
-    "BooleanEncoder": "expecta.encoding",
+    "BooleanEncoder": "expecta.tables",
     "ChowLiu": "expecta.densities",
     "CircuitClassifier": "expecta.estimators",
-    "CircuitModel": "expecta.explore.circuit_model",
+    "CircuitModel": "expecta.ask.circuit_model",
     "CircuitRegressor": "expecta.estimators",
     "ConditionalMeanImputer": "expecta.estimators",
     "ConditionalSampler": "expecta.estimators",
     "Density": "expecta.densities",
-    "Distribution": "expecta.queries.distribution",
-    "Encoder": "expecta.encoding",
+    "Distribution": "expecta.queries.output_distribution",
+    "Encoder": "expecta.tables",
     "Expected": "expecta.queries.links",
-    "ExpectedPredictor": "expecta.models",
+    "ExpectedPredictor": "expecta.estimators",
     "Independent": "expecta.densities",
     "LatentTree": "expecta.densities",
     "Link": "expecta.queries.links",
     "MPEImputer": "expecta.estimators",
     "Marginal": "expecta.densities",
-    "MostProbable": "expecta.queries.density",
+    "MostProbable": "expecta.queries.density_queries",
     "NaiveBayes": "expecta.densities",
     "PSDD": "expecta.densities",
     "fit_parameters": "expecta.learn.regression",
@@ -132,7 +132,7 @@ _LATER = {  # these need numba or scikit-learn, which take a moment to import
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401
+def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'expecta' has no attribute {name!r}")
     from importlib import import_module

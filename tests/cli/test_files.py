@@ -13,7 +13,7 @@ import pytest
 import expecta
 from commands import bad, good, parsed, run
 from expecta import Pair, Vtree, random_probabilistic, random_regression
-from expecta.circuits.files.container import Container
+from expecta.files.container import Container
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,10 +1,10 @@
 """Circuits as data: structure, parameters, properties, files, pictures."""
 
-from expecta.circuits.build import leaf, literal, node
+from expecta.circuits.builders import leaf, literal, node
 from expecta.circuits.constructions import independent, linear, naive_bayes
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.properties import Properties
-from expecta.circuits.random import random_probabilistic, random_regression
+from expecta.circuits.random_circuits import random_probabilistic, random_regression
 from expecta.circuits.regression import RegressionCircuit
 from expecta.circuits.structure import Structure
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from expecta.arrays import Ints
 from expecta.circuits.structure import Structure
-from expecta.vtree import Vtree
+from expecta.circuits.vtree import Vtree
+from expecta.common.arrays import Ints
 
 __all__ = ["Circuit"]
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from expecta.arrays import Floats, Ints
 from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
 from expecta.circuits.regression import RegressionCircuit
 from expecta.circuits.structure import Structure
-from expecta.errors import StructureError
-from expecta.vtree import Vtree
+from expecta.circuits.vtree import Vtree
+from expecta.common.arrays import Floats, Ints
+from expecta.common.errors import StructureError
 
 __all__ = ["counting_measure", "independent", "linear", "naive_bayes"]
 

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from expecta.arrays import Floats, Ints, frozen
-from expecta.circuits.build import Choice, Leaf, assemble
+from expecta.circuits.builders import Choice, Leaf, assemble
 from expecta.circuits.circuit import Circuit
 from expecta.circuits.properties import Properties, determinism, normalisation
 from expecta.circuits.structure import Structure
-from expecta.errors import DomainError, ImpossibleEvidenceError, StructureError
-from expecta.vtree import Vtree
+from expecta.circuits.vtree import Vtree
+from expecta.common.arrays import Floats, Ints, frozen
+from expecta.common.errors import DomainError, ImpossibleEvidenceError, StructureError
 
 if TYPE_CHECKING:
     from expecta.circuits.drawing import Drawing
-    from expecta.evidence import Rows
-    from expecta.pair.plan import Plan
-    from expecta.queries.density import MostProbable
+    from expecta.circuits.evidence import Rows
+    from expecta.engine.plan import Plan
+    from expecta.queries.density_queries import MostProbable
 
 __all__ = ["ProbabilisticCircuit", "log_of"]
 
@@ -91,13 +91,13 @@ class ProbabilisticCircuit(Circuit):
     @classmethod
     def read(cls, path: str | PathLike[str], vtree: Vtree | None = None) -> ProbabilisticCircuit:
         """Read a ``.psdd`` file over ``vtree``, or Expecta's own format (no vtree needed)."""
-        from expecta.circuits.files import read_probabilistic
+        from expecta.files import read_probabilistic
 
         return read_probabilistic(path, vtree)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write a ``.psdd`` file (by that ending), else Expecta's own format. Atomic."""
-        from expecta.circuits.files import write_probabilistic
+        from expecta.files import write_probabilistic
 
         write_probabilistic(self, path)
 
@@ -133,7 +133,7 @@ class ProbabilisticCircuit(Circuit):
         >>> np.exp(p.given([[-1, 1]]).log_prob([[1, -1]])).round(9).tolist()
         [0.888888889]
         """
-        from expecta.evidence import as_evidence
+        from expecta.circuits.evidence import as_evidence
 
         s = self.structure
         evidence = as_evidence(X, s.cardinalities)
@@ -181,7 +181,7 @@ class ProbabilisticCircuit(Circuit):
 
     @cached_property
     def _plan(self) -> Plan:
-        from expecta.pair.plan import Plan
+        from expecta.engine.plan import Plan
 
         self.properties.require_normalised()
         return Plan.of(self.merged(), None)
@@ -199,7 +199,7 @@ class ProbabilisticCircuit(Circuit):
         array of shape (rows,)
             ``-inf`` where the row is impossible. Cost: edges x distinct rows.
         """
-        from expecta.queries.density import log_prob
+        from expecta.queries.density_queries import log_prob
 
         return log_prob(self._plan, X)
 
@@ -214,7 +214,7 @@ class ProbabilisticCircuit(Circuit):
         >>> np.exp(p.conditional(of=[[1, -1]], given=[[-1, 1]])).round(9).tolist()
         [0.888888889]
         """
-        from expecta.queries.density import conditional
+        from expecta.queries.density_queries import conditional
 
         return conditional(self._plan, of, given)
 
@@ -227,7 +227,7 @@ class ProbabilisticCircuit(Circuit):
             For each variable an array of shape (rows, values) whose rows sum to one.
             Cost: two passes over the circuit per row.
         """
-        from expecta.queries.density import marginals
+        from expecta.queries.density_queries import marginals
 
         return marginals(self._plan, X, on_impossible)
 
@@ -244,17 +244,11 @@ class ProbabilisticCircuit(Circuit):
             ``x`` (rows, variables), ``log_prob`` (rows,) and ``exact``. An impossible row
             has x = -1 and log_prob NaN. Cost: two passes over the circuit per row.
         """
-        from expecta.queries.density import mpe
+        from expecta.queries.density_queries import mpe
 
         return mpe(self._plan, X, self.properties.deterministic.holds, on_impossible)
 
-    def sample(
-        self,
-        n: int | None = None,
-        *,
-        given: Rows | None = None,
-        seed: Any = None,  # noqa: ANN401
-    ) -> Ints:
+    def sample(self, n: int | None = None, *, given: Rows | None = None, seed: Any = None) -> Ints:
         """Draw complete rows: ``n`` from p, or ``n`` for each row of ``given`` from p given it.
 
         Returns
@@ -264,13 +258,13 @@ class ProbabilisticCircuit(Circuit):
         seed gives the same rows on any number of threads. Impossible evidence raises:
         there is nothing to draw.
         """
-        from expecta.queries.density import sample
+        from expecta.queries.density_queries import sample
 
         return sample(self._plan, n, given, seed)
 
     def entropy(self, X: Rows | None = None, *, on_impossible: str = "nan") -> float | Floats:
         """Entropy in nats of p, or of p given each row. Exact; needs a deterministic circuit."""
-        from expecta.queries.density import entropy
+        from expecta.queries.density_queries import entropy
 
         self.properties.require_deterministic("entropy")
         return entropy(self._plan, X, on_impossible)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from expecta.arrays import Bools, Floats, Ints
 from expecta.circuits.structure import Structure
-from expecta.errors import PropertyError
+from expecta.common.arrays import Bools, Floats, Ints
+from expecta.common.errors import PropertyError
 
 __all__ = ["Properties", "Verdict", "determinism", "normalisation"]
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from expecta.arrays import Floats, frozen
-from expecta.circuits.build import Choice, Leaf, assemble
+from expecta.circuits.builders import Choice, Leaf, assemble
 from expecta.circuits.circuit import Circuit
 from expecta.circuits.properties import Properties, Verdict, determinism
 from expecta.circuits.structure import Structure
-from expecta.errors import StructureError
-from expecta.vtree import Vtree
+from expecta.circuits.vtree import Vtree
+from expecta.common.arrays import Floats, frozen
+from expecta.common.errors import StructureError
 
 if TYPE_CHECKING:
     from expecta.circuits.drawing import Drawing
-    from expecta.evidence import Rows
-    from expecta.pair.plan import Plan
+    from expecta.circuits.evidence import Rows
+    from expecta.engine.plan import Plan
 
 __all__ = ["RegressionCircuit"]
 
@@ -97,13 +97,13 @@ class RegressionCircuit(Circuit):
     @classmethod
     def read(cls, path: str | PathLike[str], vtree: Vtree | None = None) -> RegressionCircuit:
         """Read a ``.glc``/``.circuit`` file over ``vtree``, or Expecta's own format."""
-        from expecta.circuits.files import read_regression
+        from expecta.files import read_regression
 
         return read_regression(path, vtree)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write ``.glc``/``.circuit`` (by that ending), else Expecta's own format. Atomic."""
-        from expecta.circuits.files import write_regression
+        from expecta.files import write_regression
 
         write_regression(self, path)
 
@@ -179,7 +179,7 @@ class RegressionCircuit(Circuit):
     @cached_property
     def _plan(self) -> Plan:
         from expecta.circuits.constructions import counting_measure
-        from expecta.pair.plan import Plan
+        from expecta.engine.plan import Plan
 
         self.properties.require_deterministic("a regression circuit's prediction")
         return Plan.of(counting_measure(self.vtree, self.cardinalities), self.merged())

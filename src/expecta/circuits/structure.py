@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from expecta.arrays import Bools, Ints, frozen, within
-from expecta.errors import StructureError
-from expecta.vtree import Vtree
+from expecta.circuits.vtree import Vtree
+from expecta.common.arrays import Bools, Ints, frozen, within
+from expecta.common.errors import StructureError
 
 __all__ = ["MAX_CARDINALITY", "Structure"]
 

@@ -19,7 +19,7 @@ __all__ = ["app"]
 class Commands(TyperGroup):
     """Commands whose errors are one line each, unless ``--debug`` asks for more."""
 
-    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # noqa: ANN401
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         """Run a command; its errors become exit code 1, warnings of the library notes."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -37,7 +37,7 @@ class Commands(TyperGroup):
                 typer.echo(f"error: {one_line(problem)}", err=True)
                 raise typer.Exit(1) from None
 
-    def make_context(self, *words: Any, **more: Any) -> Any:  # noqa: ANN401
+    def make_context(self, *words: Any, **more: Any) -> Any:
         """Read the options that come before a command."""
         try:
             return super().make_context(*words, **more)
@@ -51,7 +51,7 @@ def _is_usage(problem: Exception) -> bool:
     return isinstance(problem, typer.BadParameter.__mro__[1])
 
 
-def _tell_usage(problem: Any) -> None:  # noqa: ANN401
+def _tell_usage(problem: Any) -> None:
     """Say what is wrong with how a command is used in one line; nothing of other problems."""
     if type(problem).__name__ == "NoArgsIsHelpError" or not _is_usage(problem):
         return

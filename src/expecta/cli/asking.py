@@ -9,7 +9,7 @@ import typer
 
 from expecta.cli.options import Given, Json, Model, Of, Plot, Query, Row
 from expecta.cli.output import answer
-from expecta.errors import DomainError
+from expecta.common.errors import DomainError
 
 __all__ = ["COMMANDS"]
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from expecta import __version__, settings
-from expecta.arrays import Bools, Floats, Ints
+from expecta import __version__
+from expecta.ask.language.query import Query
+from expecta.ask.shown import text_table
+from expecta.circuits.evidence import Evidence
+from expecta.common import settings
+from expecta.common.arrays import Bools, Floats, Ints
 from expecta.densities import ChowLiu
 from expecta.estimators import CircuitRegressor
-from expecta.evidence import Evidence
-from expecta.explore.language.query import Query
-from expecta.explore.questions.showing import text_table
 
 __all__ = ["measured", "table_of"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from expecta import Pair, ProbabilisticCircuit, RegressionCircuit, Vtree
 from expecta.circuits.drawing import Drawing
-from expecta.circuits.files.container import VERSION, Container
-from expecta.encoding import Encoder
-from expecta.errors import DomainError
+from expecta.common.errors import DomainError
+from expecta.files.container import VERSION, Container
+from expecta.tables import Encoder
 
 __all__ = ["Contents", "read"]
 
@@ -64,7 +64,7 @@ class Contents:
             ]
         return found
 
-    def part(self, name: str) -> Any:  # noqa: ANN401
+    def part(self, name: str) -> Any:
         """Return p, g or the vtree, or complain that there is none."""
         found = getattr(self, name)
         if found is None:

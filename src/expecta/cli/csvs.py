@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from expecta.cli.output import note
-from expecta.errors import DomainError
+from expecta.common.errors import DomainError
 
 __all__ = ["CsvText", "as_text"]
 
@@ -44,7 +44,7 @@ class CsvText:
             delimiter = ";"
         return cls(data, delimiter)
 
-    def typed(self, texts: Iterable[str] = (), numbers: Collection[str] = ()) -> Any:  # noqa: ANN401
+    def typed(self, texts: Iterable[str] = (), numbers: Collection[str] = ()) -> Any:
         """Infer types, except of ``texts``; digits with leading zeros are texts too.
 
         Columns that are to be ``numbers`` are so with leading zeros. Columns without a name
@@ -62,14 +62,14 @@ class CsvText:
                 table = table.set_column(place, field.name, cells)
         return table
 
-    def as_written(self, names: list[str] | None = None) -> Any:  # noqa: ANN401
+    def as_written(self, names: list[str] | None = None) -> Any:
         """Return every cell as the text that it is, and the header too unless it is given."""
         lines = io.TextIOWrapper(io.BytesIO(self.data), "utf-8-sig", newline="")
         header = next(filter(None, csv.reader(lines, delimiter=self.delimiter)))
         table = self._read(header, holes=False)
         return table if names is None else table.rename_columns(names)
 
-    def _read(self, texts: Iterable[str], *, holes: bool) -> Any:  # noqa: ANN401
+    def _read(self, texts: Iterable[str], *, holes: bool) -> Any:
         import pyarrow as pa
         from pyarrow import csv as reader
 
@@ -103,7 +103,7 @@ def _names(names: list[str]) -> list[str]:
     return found
 
 
-def _has_zeros(kind: Any, written: Any) -> bool:  # noqa: ANN401
+def _has_zeros(kind: Any, written: Any) -> bool:
     """Whether a column that looks like integers has some that begin with zeros."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -113,7 +113,7 @@ def _has_zeros(kind: Any, written: Any) -> bool:  # noqa: ANN401
     return bool(pc.any(pc.match_substring_regex(written, ZEROS)).as_py())
 
 
-def _without_holes(written: Any, typed: Any) -> Any:  # noqa: ANN401
+def _without_holes(written: Any, typed: Any) -> Any:
     """Return texts where a column has values."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -121,7 +121,7 @@ def _without_holes(written: Any, typed: Any) -> Any:  # noqa: ANN401
     return pc.if_else(pc.is_valid(typed), written, pa.scalar(None, pa.string()))
 
 
-def as_text(table: Any, delimiter: str) -> bytes:  # noqa: ANN401
+def as_text(table: Any, delimiter: str) -> bytes:
     """Write texts and numbers as CSV, with quotes where they are needed only."""
     import pyarrow as pa
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from expecta.ask.group_answers import Comparison
+from expecta.ask.shown import text_table
 from expecta.cli import tables
 from expecta.cli.learning import Task, held_out, learn
 from expecta.cli.plots import draw
 from expecta.cli.predicting import predictions
 from expecta.datasets import load_insurance
 from expecta.estimators.base import CircuitEstimator
-from expecta.explore.questions.answers import Comparison
-from expecta.explore.questions.showing import text_table
 
 __all__ = ["QUESTIONS", "people", "run"]
 
@@ -84,7 +84,7 @@ def run(folder: Path, say: Say) -> dict[str, Any]:
     return found
 
 
-def _learn(table: Any, folder: Path, say: Say) -> tuple[CircuitEstimator, dict[str, Any]]:  # noqa: ANN401
+def _learn(table: Any, folder: Path, say: Say) -> tuple[CircuitEstimator, dict[str, Any]]:
     say("Insurance: six columns on people, and what each cost the insurer in a year.")
     say(f"Learning from {table.num_rows} of them, {APART} are kept apart: some seconds;")
     say("the first time on a machine it compiles too, for a minute or two.")
@@ -96,7 +96,7 @@ def _learn(table: Any, folder: Path, say: Say) -> tuple[CircuitEstimator, dict[s
     return model, learned
 
 
-def _predict(model: CircuitEstimator, apart: Any, folder: Path, say: Say) -> dict[str, Any]:  # noqa: ANN401
+def _predict(model: CircuitEstimator, apart: Any, folder: Path, say: Say) -> dict[str, Any]:
     """Hide half of the cells of the people held out, and predict for them."""
     import pyarrow as pa
 

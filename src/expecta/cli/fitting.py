@@ -10,7 +10,7 @@ import typer
 
 from expecta.cli.options import Json
 from expecta.cli.output import document, note, say, writable
-from expecta.errors import DomainError
+from expecta.common.errors import DomainError
 
 __all__ = ["fit"]
 
@@ -65,7 +65,7 @@ def fit(
     """Learn a model from a table, with or without holes in it."""
     from expecta.cli import tables
     from expecta.cli.learning import Task, learn
-    from expecta.settings import using
+    from expecta.common.settings import using
 
     wanted = _target(target, drop or [])
     path = _output(output, wanted, table)
@@ -109,7 +109,7 @@ def _output(output: Path | None, target: str, table: str) -> Path:
     return writable(path)
 
 
-def _without_index(table: Any, target: str, quiet: bool) -> Any:  # noqa: ANN401
+def _without_index(table: Any, target: str, quiet: bool) -> Any:
     """Leave out a first column that had no name and numbers the rows, as pandas writes one."""
     first = table.column_names[0]
     if first != "column_1" or first == target:
@@ -122,8 +122,8 @@ def _without_index(table: Any, target: str, quiet: bool) -> Any:  # noqa: ANN401
     return table.drop_columns([first])
 
 
-def _check_columns(table: Any, names: list[str]) -> None:  # noqa: ANN401
-    from expecta.encoding.columns import suggestion
+def _check_columns(table: Any, names: list[str]) -> None:
+    from expecta.common.text import suggestion
 
     for name in names:
         if name not in table.column_names:
@@ -131,7 +131,7 @@ def _check_columns(table: Any, names: list[str]) -> None:  # noqa: ANN401
             raise DomainError(f"there is no column {name!r} in the table; {hint}")
 
 
-def summary(model: Any, task: Any, path: Path, no_rows: bool) -> dict[str, Any]:  # noqa: ANN401
+def summary(model: Any, task: Any, path: Path, no_rows: bool) -> dict[str, Any]:
     """Return what was learned."""
     from expecta.cli.hints import example
     from expecta.cli.learning import held_out

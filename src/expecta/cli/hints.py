@@ -5,18 +5,18 @@ from __future__ import annotations
 from shlex import quote
 from typing import Any
 
-from expecta.encoding.columns import Column
-from expecta.errors import DomainError
+from expecta.ask.language.conditions import quoted
+from expecta.ask.language.query import Query
+from expecta.common.errors import DomainError
 from expecta.estimators.base import CircuitEstimator
-from expecta.explore.language.conditions import quoted
-from expecta.explore.language.query import Query
+from expecta.tables.column import Column
 
 __all__ = ["example", "next_commands"]
 
 TEXTS = ("category", "boolean")
 
 
-def example(model: CircuitEstimator, table: Any) -> tuple[str, str] | None:  # noqa: ANN401
+def example(model: CircuitEstimator, table: Any) -> tuple[str, str] | None:
     """Return a column to ask about, categories first, and a condition that can be asked."""
     columns = sorted(model.encoder_.columns_, key=lambda column: column.kind not in TEXTS)
     for column in columns:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from expecta.common.errors import DomainError
+from expecta.common.text import number
 from expecta.densities import PSDD, ChowLiu
-from expecta.errors import DomainError
 from expecta.estimators import CircuitClassifier, CircuitRegressor
 from expecta.estimators.base import CircuitEstimator
-from expecta.explore.questions.showing import number
 
 __all__ = ["Task", "held_out", "learn"]
 
@@ -37,12 +37,7 @@ class Task:
 
     @classmethod
     def of(
-        cls,
-        table: Any,  # noqa: ANN401
-        target: str,
-        drop: Sequence[str],
-        classify: bool | None,
-        skip: bool,
+        cls, table: Any, target: str, drop: Sequence[str], classify: bool | None, skip: bool
     ) -> Task:
         """Take a table apart, and decide whether the target has classes or numbers."""
         import pyarrow as pa
@@ -69,7 +64,7 @@ class Task:
         return cls(inputs, y, target, classify, why, skipped, (*notes, *_doubts(inputs)))
 
 
-def _doubts(table: Any) -> list[str]:  # noqa: ANN401
+def _doubts(table: Any) -> list[str]:
     """Say which columns are texts that may be meant as numbers."""
     found = []
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -80,7 +75,7 @@ def _doubts(table: Any) -> list[str]:  # noqa: ANN401
     return found
 
 
-def _share(column: Any, pattern: str) -> float:  # noqa: ANN401
+def _share(column: Any, pattern: str) -> float:
     """Return the share of a column's known texts that a pattern matches; 0 for no texts."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -90,7 +85,7 @@ def _share(column: Any, pattern: str) -> float:  # noqa: ANN401
     return float(pc.mean(pc.match_substring_regex(column, pattern)).as_py() or 0.0)
 
 
-def _kind(y: Any, name: str, asked: bool | None) -> tuple[bool, str, tuple[str, ...]]:  # noqa: ANN401
+def _kind(y: Any, name: str, asked: bool | None) -> tuple[bool, str, tuple[str, ...]]:
     """Decide between classes and numbers, and say why."""
     import pyarrow as pa
 
@@ -124,7 +119,7 @@ def _kind(y: Any, name: str, asked: bool | None) -> tuple[bool, str, tuple[str, 
     return True, f"{classes}: {values} different ones, no numbers", ()
 
 
-def _fractions(y: Any) -> bool:  # noqa: ANN401
+def _fractions(y: Any) -> bool:
     """Whether some numbers are not whole."""
     values = np.asarray(y.to_pylist(), np.float64)
     return bool(np.any(values != np.rint(values)))
@@ -143,7 +138,7 @@ def learn(task: Task, density: str, max_bins: int, seed: int) -> CircuitEstimato
     return fitted
 
 
-def _values(y: Any) -> Any:  # noqa: ANN401
+def _values(y: Any) -> Any:
     """Return a target as plain values: no dictionary, no times, no decimals."""
     import pyarrow as pa
 

@@ -13,11 +13,12 @@ import numpy as np
 from expecta.cli import tables
 from expecta.cli.csvs import CsvText
 from expecta.cli.output import note
-from expecta.encoding.categories import CategoryColumn
-from expecta.encoding.columns import Column, suggestion
-from expecta.encoding.scalars import is_missing, number
-from expecta.errors import DomainError, FormatError
+from expecta.common.errors import DomainError, FormatError
+from expecta.common.text import suggestion
 from expecta.estimators.base import CircuitEstimator
+from expecta.tables.category_column import CategoryColumn
+from expecta.tables.column import Column
+from expecta.tables.scalars import is_missing, number
 
 __all__ = ["aligned", "load", "load_for", "read_rows", "read_typed", "row_of"]
 
@@ -26,7 +27,7 @@ SHOWN = 3  # unseen values that a note names
 
 def load(path: Path) -> CircuitEstimator:
     """Read a model that ``expecta fit``, or an estimator's ``save``, wrote."""
-    from expecta.estimators.files import load as read
+    from expecta.estimators.estimator_files import load as read
 
     if str(path) == "-":
         raise DomainError("models are not read from standard input; name the model's file")
@@ -86,7 +87,7 @@ def _is_text(column: Column) -> bool:
     return isinstance(column, CategoryColumn) and all(isinstance(one, str) for one in values)
 
 
-def aligned(model: CircuitEstimator, table: Any) -> Any:  # noqa: ANN401
+def aligned(model: CircuitEstimator, table: Any) -> Any:
     """Return the model's columns of an Arrow table; those that it lacks are unknown."""
     import pyarrow as pa
 
@@ -106,7 +107,7 @@ def aligned(model: CircuitEstimator, table: Any) -> Any:  # noqa: ANN401
     return fitting
 
 
-def _tell_unseen(model: CircuitEstimator, table: Any) -> None:  # noqa: ANN401
+def _tell_unseen(model: CircuitEstimator, table: Any) -> None:
     """Say which categories the model has never seen: they count as unknown."""
     codes = model.encoder_.codes(table)
     for place, column in enumerate(model.encoder_.columns_):
@@ -138,7 +139,7 @@ def row_of(model: CircuitEstimator, text: str) -> dict[str, Any]:
     return found
 
 
-def _value(column: Column, text: str) -> Any:  # noqa: ANN401
+def _value(column: Column, text: str) -> Any:
     """Return the cell that is written, or complain that the column has no such value."""
     if isinstance(column, CategoryColumn):
         same = {label.lower(): label for label in column.labels}

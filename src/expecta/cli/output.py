@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
-from expecta.errors import DomainError, FormatError, QueryError
-from expecta.explore.questions.showing import Shown, plain
+from expecta.ask.shown import Shown, plain
+from expecta.common.errors import DomainError, FormatError, QueryError
 
 __all__ = ["answer", "document", "note", "one_line", "say", "writable"]
 
@@ -24,7 +24,7 @@ def note(text: str) -> None:
     typer.echo(f"note: {text}", err=True)
 
 
-def document(value: Any) -> None:  # noqa: ANN401
+def document(value: Any) -> None:
     """Print one JSON document; NaN is null."""
     typer.echo(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
 

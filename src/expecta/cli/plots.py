@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from expecta.errors import DomainError
+from expecta.common.errors import DomainError
 
 __all__ = ["draw"]
 
 
-def draw(answer: Any, path: Path) -> None:  # noqa: ANN401
+def draw(answer: Any, path: Path) -> None:
     """Draw an answer into a file, by the ending of its name."""
     if not hasattr(answer, "plot"):
         raise DomainError(f"a {type(answer).__name__} has no plot; leave --plot out")

@@ -9,7 +9,7 @@ import typer
 
 from expecta.cli.options import Json, Model, Table
 from expecta.cli.output import document, note, writable
-from expecta.errors import DomainError
+from expecta.common.errors import DomainError
 
 __all__ = ["predict"]
 
@@ -70,7 +70,7 @@ def _check_coverage(interval: float | None) -> None:
         raise DomainError(f"coverage lies between 0 and 1, not {interval:g}{remedy}")
 
 
-def _tell_endless(ends: Any, interval: float) -> None:  # noqa: ANN401
+def _tell_endless(ends: Any, interval: float) -> None:
     """Say that intervals have no ends, where training rows were too few for them."""
     endless = int(np.count_nonzero(np.isinf(ends).any(axis=1)))
     if endless:
@@ -81,12 +81,7 @@ def _tell_endless(ends: Any, interval: float) -> None:  # noqa: ANN401
 
 
 def predictions(
-    model: Any,  # noqa: ANN401
-    rows: Any,  # noqa: ANN401
-    *,
-    std: bool = False,
-    interval: float | None = None,
-    proba: bool = False,
+    model: Any, rows: Any, *, std: bool = False, interval: float | None = None, proba: bool = False
 ) -> dict[str, Any]:
     """Return the columns to add, by name."""
     import pyarrow as pa

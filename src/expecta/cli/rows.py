@@ -11,7 +11,7 @@ import typer
 
 from expecta.cli.options import Json, Model, Of, Plot, Table
 from expecta.cli.output import answer
-from expecta.errors import DomainError
+from expecta.common.errors import DomainError
 
 __all__ = ["COMMANDS"]
 
@@ -101,7 +101,7 @@ def outliers(model: Model, table: Table, plot: Plot = None, json: Json = False) 
     answer(estimator.outliers(rows), json, plot)
 
 
-def _rows(model: Any, table: str | None, row: str | None) -> Any:  # noqa: ANN401
+def _rows(model: Any, table: str | None, row: str | None) -> Any:
     """Return the rows to explain: of a table, one of them, or one that is written down."""
     from expecta.cli.models import read_rows, row_of
 

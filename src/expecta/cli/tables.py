@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from expecta.cli.csvs import CsvText, as_text
-from expecta.errors import DomainError
+from expecta.common.errors import DomainError
 
 __all__ = ["fresh_name", "is_table", "read", "read_both", "write", "write_format"]
 
@@ -30,7 +30,7 @@ PACKED = (".gz", ".bz2", ".zst")
 RAGGED = "give every line as many cells as the header, and texts with commas quotes"
 
 
-def read(path: str, texts: Iterable[str] = (), numbers: Collection[str] = ()) -> Any:  # noqa: ANN401
+def read(path: str, texts: Iterable[str] = (), numbers: Collection[str] = ()) -> Any:
     """Read a table; ``-`` is CSV from standard input.
 
     Types of CSV columns are inferred (numbers, dates, Booleans, text), except those that are
@@ -98,7 +98,7 @@ def _format(path: str, *, packed: bool) -> str:
     return found
 
 
-def _read_binary(path: str, kind: str) -> Any:  # noqa: ANN401
+def _read_binary(path: str, kind: str) -> Any:
     import pyarrow as pa
 
     if kind == "parquet":
@@ -116,7 +116,7 @@ def _read_binary(path: str, kind: str) -> Any:  # noqa: ANN401
         return pa.ipc.open_stream(file).read_all()
 
 
-def _checked(path: str, table: Any) -> Any:  # noqa: ANN401
+def _checked(path: str, table: Any) -> Any:
     names = table.column_names
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -135,11 +135,11 @@ def write_format(path: str) -> str:
     return found
 
 
-def write(table: Any, path: str) -> None:  # noqa: ANN401
+def write(table: Any, path: str) -> None:
     """Write a table by the ending of its name; ``-`` is CSV on standard output. Atomic."""
     import pyarrow as pa
 
-    from expecta.circuits.files.atomic import replace_file
+    from expecta.common.atomic_files import replace_file
 
     kind = write_format(path)
     sink = pa.BufferOutputStream()
@@ -155,7 +155,7 @@ def write(table: Any, path: str) -> None:  # noqa: ANN401
         replace_file(path, data)
 
 
-def _write_to(sink: Any, table: Any, kind: str) -> None:  # noqa: ANN401
+def _write_to(sink: Any, table: Any, kind: str) -> None:
     import pyarrow as pa
 
     if kind == "parquet":
@@ -169,7 +169,7 @@ def _write_to(sink: Any, table: Any, kind: str) -> None:  # noqa: ANN401
         sink.write(as_text(_plain(table), "\t" if kind == "tsv" else ","))
 
 
-def _plain(table: Any) -> Any:  # noqa: ANN401
+def _plain(table: Any) -> Any:
     """Return a table whose categories are texts, which CSV can hold."""
     import pyarrow as pa
 

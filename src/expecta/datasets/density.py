@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from expecta.arrays import Ints
-from expecta.datasets.files import VARIABLE, check_name, folder, load_arrays
+from expecta.common.arrays import Ints
+from expecta.datasets.data_files import VARIABLE, check_name, folder, load_arrays
 
 __all__ = ["DENSITY_NAMES", "DensityData", "load_density"]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any
 
-from expecta.datasets import files as tables
+from expecta.common import data_frames
+from expecta.datasets import data_files
 
 __all__ = ["insurance_columns", "load_insurance"]
 
 
-def load_insurance(*, as_frame: str | None = None) -> Any:  # noqa: ANN401
+def load_insurance(*, as_frame: str | None = None) -> Any:
     """Return 1,338 people with health insurance and what they cost in a year.
 
     The columns are ``age``, ``sex``, ``bmi``, ``children`` (on the same policy), ``smoker``,
@@ -32,10 +33,10 @@ def load_insurance(*, as_frame: str | None = None) -> Any:  # noqa: ANN401
     >>> len(table["charges"]), table["region"][0]
     (1338, 'southwest')
     """
-    return tables.as_frame(insurance_columns(), as_frame)
+    return data_frames.as_frame(insurance_columns(), as_frame)
 
 
-def insurance_columns() -> tables.Columns:
+def insurance_columns() -> data_frames.Columns:
     """Return the table as NumPy columns."""
     source = files("expecta.datasets").joinpath("insurance.csv")
-    return tables.read_csv(source.read_text("utf-8").splitlines())
+    return data_files.read_csv(source.read_text("utf-8").splitlines())

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import fetch_openml
 
-from expecta.datasets.files import VARIABLE, Columns, installed
+from expecta.common.data_frames import Columns, installed
+from expecta.datasets.data_files import VARIABLE
 
 __all__ = ["fetch_images", "fetch_table"]
 
@@ -85,7 +86,7 @@ def fetch_images(name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     return pixels.astype(np.uint8), np.asarray(bunch.target).astype(np.uint8)
 
 
-def _fetch(name: str, query: dict[str, Any]) -> Any:  # noqa: ANN401
+def _fetch(name: str, query: dict[str, Any]) -> Any:
     parser = "auto" if installed("pandas") else "liac-arff"
     try:
         return fetch_openml(**query, as_frame=False, parser=parser, n_retries=0)

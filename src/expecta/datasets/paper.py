@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from expecta.arrays import Ints
-from expecta.datasets import files
+from expecta.common import data_frames
+from expecta.common.arrays import Ints
+from expecta.datasets import data_files
 from expecta.datasets.insurance import insurance_columns
 from expecta.datasets.openml import fetch_images, fetch_table
-from expecta.encoding.boolean import BooleanEncoder
+from expecta.tables.boolean_encoder import BooleanEncoder
 
 __all__ = ["PAPER_NAMES", "PaperData", "load_paper", "paper_split"]
 
@@ -80,7 +81,7 @@ def load_paper(name: str, *, encoded: bool = True, as_frame: str | None = None) 
     name
         Which data set.
     encoded
-        Whether X is the paper's Booleans (see `expecta.encoding.BooleanEncoder`) or the
+        Whether X is the paper's Booleans (see `expecta.tables.BooleanEncoder`) or the
         table's own columns. Images are always Booleans: a pixel is 1 where it is brighter
         than its mean by more than a twentieth of its standard deviation, over the 60,000
         training or the 10,000 test images.
@@ -94,7 +95,7 @@ def load_paper(name: str, *, encoded: bool = True, as_frame: str | None = None) 
     >>> data.X_train.shape, data.feature_names[6]
     ((936, 36), 'smoker = no')
     """
-    files.check_name(name, PAPER_NAMES)
+    data_files.check_name(name, PAPER_NAMES)
     if name in _IMAGES:
         return _images(name)
     columns = _table(name)
@@ -106,26 +107,26 @@ def load_paper(name: str, *, encoded: bool = True, as_frame: str | None = None) 
         X = [encoder.transform(part) for part in parts]
         names, groups = tuple(encoder.get_feature_names_out()), encoder.groups_
     else:
-        X = [files.as_frame(part, as_frame) for part in parts]
+        X = [data_frames.as_frame(part, as_frame) for part in parts]
         names, groups = tuple(columns), np.arange(len(columns))
     return _parts(name, X, [target[rows] for rows in split], split, names, groups)
 
 
-def _table(name: str) -> files.Columns:
+def _table(name: str) -> data_frames.Columns:
     """Return the whole table as columns, from the nearest place that has it."""
-    root = files.folder()
+    root = data_files.folder()
     if root is None:
         return insurance_columns() if name == "insurance" else fetch_table(name)
     path = root / "tables" / f"{name}.csv"
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path} in the folder that EXPECTA_DATA names")
-    return files.read_csv(path.read_text("utf-8").splitlines())
+    return data_files.read_csv(path.read_text("utf-8").splitlines())
 
 
 def _images(name: str) -> PaperData:
-    root = files.folder()
+    root = data_files.folder()
     if root is not None:
-        arrays = files.load_arrays(root / "splits" / f"{name}.npz")
+        arrays = data_files.load_arrays(root / "splits" / f"{name}.npz")
         parts = ("train", "valid", "test")
         X = [arrays[f"x_{part}"] for part in parts]
         y = [arrays[f"y_{part}"] for part in parts]

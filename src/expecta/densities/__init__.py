@@ -5,8 +5,8 @@
 
 from expecta.densities.density import Density
 from expecta.densities.marginal import Marginal
-from expecta.densities.psdd import PSDD
-from expecta.densities.trees import ChowLiu, Independent, LatentTree, NaiveBayes
+from expecta.densities.psdd_density import PSDD
+from expecta.densities.tree_densities import ChowLiu, Independent, LatentTree, NaiveBayes
 
 __all__ = [
     "PSDD",

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
-from expecta.arrays import Floats
+from expecta.circuits.evidence import Evidence, as_evidence
 from expecta.circuits.probabilistic import ProbabilisticCircuit
-from expecta.densities.checks import whole
+from expecta.common.arrays import Floats
+from expecta.common.checks import whole
+from expecta.common.errors import DomainError
 from expecta.densities.marginal import Marginal
-from expecta.encoding import Encoder
-from expecta.errors import DomainError
-from expecta.evidence import Evidence, as_evidence
+from expecta.tables import Encoder
 
 __all__ = ["Density"]
 
@@ -64,19 +64,19 @@ class Density:
         names: list[str] = self._encoder.feature_names_in_.tolist()
         return names
 
-    def log_prob(self, X: Any) -> Floats:  # noqa: ANN401
+    def log_prob(self, X: Any) -> Floats:
         """Log-probability of what is known of each row, in nats. Exact.
 
         ``X`` is a table like the one learned from, or :class:`~expecta.Evidence`.
         """
         return self.circuit.log_prob(self._evidence(X))
 
-    def score(self, X: Any) -> float:  # noqa: ANN401
+    def score(self, X: Any) -> float:
         """Mean log-probability of the rows, in nats; that of no rows is NaN."""
         found = self.log_prob(X)
         return float(np.mean(found)) if len(found) else float("nan")
 
-    def sample(self, n: int = 1, *, given: Any = None, seed: Any = None) -> Any:  # noqa: ANN401
+    def sample(self, n: int = 1, *, given: Any = None, seed: Any = None) -> Any:
         """Draw complete rows, as a table of the kind that was learned from.
 
         With ``given``, a table with holes or evidence, ``n`` rows are drawn for each of its
@@ -90,7 +90,7 @@ class Density:
         codes = self.circuit.sample(n, given=evidence, seed=rng)
         return self._encoder.inverse_transform(codes.reshape(-1, codes.shape[-1]), seed=rng)
 
-    def condition(self, facts: Any = None, /, **more: Any) -> Density:  # noqa: ANN401
+    def condition(self, facts: Any = None, /, **more: Any) -> Density:
         """Return the density given facts about some columns. Exact.
 
         Facts are keywords or a mapping from names: a value, a list of values, an interval
@@ -119,7 +119,7 @@ class Density:
         shares = self.circuit.marginals(nothing)[variable][0]
         return Marginal(self._encoder.columns_[variable], shares)
 
-    def complete(self, X: Any) -> Any:  # noqa: ANN401
+    def complete(self, X: Any) -> Any:
         """Fill the holes of each row with its most probable completion.
 
         Exact where the circuit is deterministic (Chow-Liu, naive Bayes, PSDD); for a latent
@@ -130,7 +130,7 @@ class Density:
 
     def refined(
         self,
-        X: Any = None,  # noqa: ANN401
+        X: Any = None,
         *,
         max_bins: int = 256,
         thresholds: Mapping[str, Any] | None = None,
@@ -176,7 +176,7 @@ class Density:
         >>> density.refined(table, max_bins=4, thresholds={"age": [30]}).marginal("age").labels
         ('20 to 30', '40', '50', '60 to 70')
         """
-        from expecta.densities.refine import refined
+        from expecta.densities.refined_density import refined
 
         return refined(self, X, max_bins, thresholds, sample_weight)
 
@@ -184,7 +184,7 @@ class Density:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the density and its encoding into one file. Atomic."""
-        from expecta.densities.files import save
+        from expecta.densities.density_files import save
 
         _ = self.circuit  # complains where there is none
         save(self, path)
@@ -192,7 +192,7 @@ class Density:
     @staticmethod
     def load(path: str | PathLike[str]) -> Density:
         """Read a density of any kind. Runs no code; a damaged file gives a FormatError."""
-        from expecta.densities.files import load
+        from expecta.densities.density_files import load
 
         return load(path)
 
@@ -208,7 +208,7 @@ class Density:
         _ = self.circuit
         return self.encoder_
 
-    def _evidence(self, X: Any) -> Evidence:  # noqa: ANN401
+    def _evidence(self, X: Any) -> Evidence:
         if isinstance(X, Evidence):
             return as_evidence(X, self.circuit.cardinalities)
         return self._encoder.evidence(X)

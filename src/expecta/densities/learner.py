@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 
-from expecta.arrays import Floats
+from expecta.common.arrays import Floats
+from expecta.common.errors import DomainError
+from expecta.common.settings import Progress
 from expecta.densities.density import Density
-from expecta.densities.rows import Rows
-from expecta.encoding import Encoder
-from expecta.encoding.weights import weights_for
-from expecta.errors import DomainError
-from expecta.settings import Progress
+from expecta.densities.weighted_rows import Rows
+from expecta.tables import Encoder
+from expecta.tables.sample_weights import weights_for
 
 __all__ = ["Learned", "Learner"]
 
@@ -48,13 +48,7 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
     learned_: Learned
     value_counts_: list[Floats]  # of each column in training
 
-    def fit(
-        self,
-        X: Any,  # noqa: ANN401
-        valid: Any = None,  # noqa: ANN401
-        *,
-        sample_weight: npt.ArrayLike | None = None,
-    ) -> Self:
+    def fit(self, X: Any, valid: Any = None, *, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Learn from a table, which may have holes: they are summed out, never filled in.
 
         Parameters
@@ -108,14 +102,14 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
         )
         return self
 
-    def _learn_encoding(self, X: Any, sample_weight: npt.ArrayLike | None) -> None:  # noqa: ANN401
+    def _learn_encoding(self, X: Any, sample_weight: npt.ArrayLike | None) -> None:
         """Learn what the columns are."""
         encoder = Encoder() if self.encoder is None else clone(self.encoder)
         self.encoder_ = encoder.fit(X, sample_weight=sample_weight)
         self.n_features_in_ = encoder.n_features_in_
         self.feature_names_in_ = encoder.feature_names_in_
 
-    def _encoded(self, X: Any, sample_weight: npt.ArrayLike | None) -> Rows:  # noqa: ANN401
+    def _encoded(self, X: Any, sample_weight: npt.ArrayLike | None) -> Rows:
         """Read a table by the encoding that was learned."""
         codes = self.encoder_.codes(X)
         return Rows(codes, weights_for(sample_weight, len(codes)))
@@ -147,7 +141,7 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
 
     # -- printing ---------------------------------------------------------------------
 
-    def __repr__(self, *args: Any) -> str:  # noqa: ANN401
+    def __repr__(self, *args: Any) -> str:
         if not hasattr(self, "learned_"):
             plain: str = BaseEstimator.__repr__(self, *args)
             return plain

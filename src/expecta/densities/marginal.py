@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from expecta.arrays import Floats
-from expecta.encoding import Column
-from expecta.errors import DomainError
+from expecta.common.arrays import Floats
+from expecta.common.errors import DomainError
+from expecta.tables import Column
 
 __all__ = ["Marginal"]
 

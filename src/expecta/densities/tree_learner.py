@@ -8,12 +8,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from expecta.arrays import Floats, Ints
-from expecta.densities.checks import finite
+from expecta.common.arrays import Floats, Ints
+from expecta.common.checks import finite
+from expecta.common.errors import DomainError
 from expecta.densities.learner import Learned, Learner
-from expecta.densities.rows import Rows
-from expecta.encoding import Encoder
-from expecta.errors import DomainError
+from expecta.densities.weighted_rows import Rows
 from expecta.learn.information import mutual_information
 from expecta.learn.trees.circuit import tree_circuit
 from expecta.learn.trees.em import Model, Schedule, climb, held_out
@@ -21,6 +20,7 @@ from expecta.learn.trees.expectation import Counts, Table, expected_counts, noth
 from expecta.learn.trees.layout import Layout
 from expecta.learn.trees.start import visible_prior
 from expecta.learn.trees.tree import Tree
+from expecta.tables import Encoder
 
 __all__ = ["TreeLearner"]
 
@@ -124,11 +124,7 @@ class TreeLearner(Learner):
         self._take(layout, layout.normalised(self._counts.counts + self._prior(layout)))
 
     def partial_fit(
-        self,
-        X: Any,  # noqa: ANN401
-        *,
-        sample_weight: npt.ArrayLike | None = None,
-        step: float | None = None,
+        self, X: Any, *, sample_weight: npt.ArrayLike | None = None, step: float | None = None
     ) -> Self:
         """Learn from one more chunk of rows, by sufficient statistics.
 

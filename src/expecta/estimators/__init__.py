@@ -5,6 +5,7 @@ a circuit for the target; what it predicts is the circuit's expectation under th
 """
 
 from expecta.estimators.classifier import CircuitClassifier
+from expecta.estimators.expected_predictor import ExpectedPredictor
 from expecta.estimators.imputers import ConditionalMeanImputer, ConditionalSampler, MPEImputer
 from expecta.estimators.regressor import CircuitRegressor
 
@@ -13,5 +14,6 @@ __all__ = [
     "CircuitRegressor",
     "ConditionalMeanImputer",
     "ConditionalSampler",
+    "ExpectedPredictor",
     "MPEImputer",
 ]

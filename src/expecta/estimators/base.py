@@ -12,23 +12,25 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from expecta.arrays import Bools, Floats, Ints
+from expecta.ask.asking import Asking
 from expecta.circuits.regression import RegressionCircuit
+from expecta.circuits.vtree import Vtree
+from expecta.common.arrays import Bools, Floats, Ints
+from expecta.common.checks import whole
+from expecta.common.errors import DomainError
+from expecta.common.settings import Progress
 from expecta.densities import PSDD, Density, LatentTree
-from expecta.densities.checks import whole
-from expecta.encoding import Encoder
-from expecta.encoding.columns import Column
-from expecta.encoding.tables import Table, check_size, read_table
-from expecta.errors import DomainError
-from expecta.estimators.inputs import checked_penalties, read, refuse_rounding
+from expecta.estimators.circuit_output import of_circuits
 from expecta.estimators.training import Seeds, Training, completed
-from expecta.explore.asking import Asking
-from expecta.explore.seen import Seen, name_of
+from expecta.expected.subject import Subject
 from expecta.learn.regression import LOSSES, Curve, Grown, grow
-from expecta.pair import Pair
-from expecta.queries.distribution import Distribution
-from expecta.settings import Progress
-from expecta.vtree import Vtree
+from expecta.queries.output_distribution import Distribution
+from expecta.queries.pair import Pair
+from expecta.tables import Encoder
+from expecta.tables.column import Column
+from expecta.tables.estimator_inputs import checked_penalties, read, refuse_rounding
+from expecta.tables.table import Table, check_size, read_table
+from expecta.tables.training_rows import Seen, name_of
 
 __all__ = ["CircuitEstimator"]
 
@@ -58,7 +60,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         max_splits: int = 32,
         penalties: Sequence[float] = (1.0, 3.0, 10.0),
         completions: int = 5,
-        random_state: Any = None,  # noqa: ANN401
+        random_state: Any = None,
     ) -> None:
         self.density = density
         self.vtree = vtree
@@ -71,7 +73,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
     # -- learning ---------------------------------------------------------------------
 
-    def _training_table(self, X: Any, n_targets: int) -> Table:  # noqa: ANN401
+    def _training_table(self, X: Any, n_targets: int) -> Table:
         """Read the table to learn from, and check the parameters."""
         for name, least in (("max_bins", 2), ("max_splits", 0), ("completions", 1)):
             whole(name, getattr(self, name), least)
@@ -109,7 +111,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(self.density_.columns, object)
         self.refined_ = self.density_.refined(table, max_bins=self.max_bins, sample_weight=weight)
 
-    def _unfitted(self, seeds: Seeds) -> Any:  # noqa: ANN401
+    def _unfitted(self, seeds: Seeds) -> Any:
         """Return the density to learn, with what was asked of it."""
         asked: dict[str, Any] = {}
         if self.vtree is not None:
@@ -194,7 +196,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         model.pair_ = Pair(model.refined_.circuit, grown.circuit)
         return model
 
-    def _keep(self, table: Table, target: Floats, weight: Floats, y: Any) -> None:  # noqa: ANN401
+    def _keep(self, table: Table, target: Floats, weight: Floats, y: Any) -> None:
         """Set ``seen_``, and what the target is called."""
         self.target_name_ = name_of(y)
         self.seen_ = Seen.of(table, self.encoder_, target, weight, self.target_name_)
@@ -211,7 +213,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         """The function g of the complete inputs."""
         return self.pair_.g
 
-    def score_samples(self, X: Any) -> Floats:  # noqa: ANN401
+    def score_samples(self, X: Any) -> Floats:
         """Log-probability, in nats, of what is known of each row. Exact under the density.
 
         How like the training rows is a row? Compare with ``score_samples`` of those.
@@ -219,7 +221,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         table = self._table(X)
         return self.density_.log_prob(table)
 
-    def predict_moments(self, X: Any, order: int = 2, *, central: bool = False) -> Floats:  # noqa: ANN401
+    def predict_moments(self, X: Any, order: int = 2, *, central: bool = False) -> Floats:
         """Moments 0 .. order of g over what is unknown; g of a classifier is the log-odds. Exact.
 
         Returns
@@ -232,7 +234,14 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         found[complete] = (0.0 * g if central else g) ** np.arange(found.shape[-1])
         return found
 
-    def _table(self, X: Any) -> Table:  # noqa: ANN401
+    def _learned(self) -> object:
+        check_is_fitted(self, "pair_")
+        return self.pair_
+
+    def _make_output(self, of: Any) -> Subject:
+        return of_circuits(self, of)
+
+    def _table(self, X: Any) -> Table:
         check_is_fitted(self, "pair_")
         table = read(X, coded=self.encoder_.source_ == "codes")
         if not table.named and len(table.names) != self.n_features_in_:
@@ -242,13 +251,13 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
             )
         return table
 
-    def _codes(self, X: Any) -> tuple[Ints, Bools]:  # noqa: ANN401
+    def _codes(self, X: Any) -> tuple[Ints, Bools]:
         """Return the values of the rows' cells, and which rows are complete."""
         table = self._table(X)
         codes = self.encoder_.codes(table)
         return codes, np.all(codes >= 0, axis=1)
 
-    def _distribution(self, X: Any, noise: float) -> Distribution:  # noqa: ANN401
+    def _distribution(self, X: Any, noise: float) -> Distribution:
         """Distribution of g plus noise; the circuit alone answers complete rows."""
         codes, complete = self._codes(X)
         found = self.pair_.distribution(self._open(codes, complete), noise=noise)
@@ -269,7 +278,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         The file holds the *training rows*, which answers about groups are compared with; to
         pass a model on without its data, leave them out by ``rows=False``.
         """
-        from expecta.estimators.files import save
+        from expecta.estimators.estimator_files import save
 
         check_is_fitted(self, "pair_")
         save(self, path, rows)
@@ -277,14 +286,14 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read an estimator. Runs no code; a damaged file gives a FormatError."""
-        from expecta.estimators.files import load
+        from expecta.estimators.estimator_files import load
 
         found = load(path)
         if not isinstance(found, cls):
             raise DomainError(f"{path} holds a {type(found).__name__}, not a {cls.__name__}")
         return found
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         return tags

@@ -12,17 +12,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from expecta.arrays import Floats
 from expecta.circuits.constructions import linear
-from expecta.densities.checks import finite, whole
-from expecta.encoding.scalars import is_missing
-from expecta.errors import DomainError
+from expecta.common.arrays import Floats
+from expecta.common.checks import finite, whole
+from expecta.common.errors import DomainError
 from expecta.estimators.base import UNTESTED, CircuitEstimator
-from expecta.estimators.inputs import row_weights
 from expecta.estimators.training import Seeds
-from expecta.pair import Pair
-from expecta.queries.distribution import Distribution
+from expecta.queries.output_distribution import Distribution
+from expecta.queries.pair import Pair
 from expecta.queries.spectral import check_tolerance
+from expecta.tables.estimator_inputs import row_weights
+from expecta.tables.scalars import is_missing
 
 __all__ = ["CircuitClassifier"]
 
@@ -72,15 +72,15 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
     def __init__(
         self,
         *,
-        density: Any = None,  # noqa: ANN401
-        vtree: Any = None,  # noqa: ANN401
-        encoder: Any = None,  # noqa: ANN401
+        density: Any = None,
+        vtree: Any = None,
+        encoder: Any = None,
         max_bins: int = 256,
         max_splits: int = 32,
-        penalties: Any = (1.0, 3.0, 10.0),  # noqa: ANN401
+        penalties: Any = (1.0, 3.0, 10.0),
         completions: int = 5,
         tol: float = 1e-9,
-        random_state: Any = None,  # noqa: ANN401
+        random_state: Any = None,
     ) -> None:
         super().__init__(
             density=density,
@@ -94,7 +94,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         )
         self.tol = tol
 
-    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Learn from a table with or without holes, and a class for each of its rows.
 
         A row of ``sample_weight`` w counts as w rows that are alike, as for `CircuitRegressor`.
@@ -129,7 +129,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         greatest = float(np.abs(self.pair_.range(nothing)).max())
         return self.tol + 1e-14 * (2.0 + greatest) if len(self.classes_) > 1 else 0.0
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: ANN401
+    def predict(self, X: Any) -> npt.NDArray[Any]:
         """Predict the class of greatest expected probability.
 
         An incomplete row of probability zero under the density has none: it gets the first
@@ -140,13 +140,8 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         return found
 
     def predict_proba(
-        self,
-        X: Any,  # noqa: ANN401
-        *,
-        method: str = "spectral",
-        order: int = 1,
-        return_error: bool = False,
-    ) -> Any:  # noqa: ANN401
+        self, X: Any, *, method: str = "spectral", order: int = 1, return_error: bool = False
+    ) -> Any:
         """Predict the probability of each class, its expectation over what is unknown.
 
         A row of probability zero under the density gives NaN and an
@@ -191,18 +186,18 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         found, bound = _normalised(np.clip(value, 0.0, 1.0), error)
         return (found, bound) if return_error else found
 
-    def predict_log_proba(self, X: Any) -> Floats:  # noqa: ANN401
+    def predict_log_proba(self, X: Any) -> Floats:
         """Logarithm of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
             found: Floats = np.log(self.predict_proba(X))
         return found
 
-    def predict_distribution(self, X: Any) -> Distribution:  # noqa: ANN401
+    def predict_distribution(self, X: Any) -> Distribution:
         """Distribution of the log-odds g over what is unknown, an output per class or one."""
         return self._distribution(X, 0.0)
 
 
-def _labels(y: Any) -> npt.NDArray[Any]:  # noqa: ANN401
+def _labels(y: Any) -> npt.NDArray[Any]:
     """Read the classes."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erf
 
-from expecta.arrays import Floats, Ints
 from expecta.circuits.regression import RegressionCircuit
+from expecta.common.arrays import Floats, Ints
 from expecta.estimators.training import size
-from expecta.pair import Pair
+from expecta.queries.pair import Pair
 
 __all__ = ["Calibration", "affordable", "distances", "hidden", "in_units", "least_noise"]
 

@@ -13,16 +13,16 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from expecta.arrays import Ints
+from expecta.circuits.evidence import Evidence
+from expecta.common.arrays import Ints
+from expecta.common.checks import whole
+from expecta.common.errors import DomainError, ImpossibleEvidenceWarning
+from expecta.common.text import suggestion
 from expecta.densities import Density, LatentTree
-from expecta.densities.checks import whole
-from expecta.encoding.columns import suggestion
-from expecta.encoding.numbers import NumberColumn
-from expecta.encoding.tables import Table, check_size
-from expecta.encoding.write import write_table
-from expecta.errors import DomainError, ImpossibleEvidenceWarning
-from expecta.estimators.holes import Given, some_cells
-from expecta.evidence import Evidence
+from expecta.estimators.missing_cells import Given, some_cells
+from expecta.tables.number_column import NumberColumn
+from expecta.tables.table import Table, check_size
+from expecta.tables.write_table import write_table
 
 __all__ = ["ConditionalMeanImputer", "ConditionalSampler", "MPEImputer"]
 
@@ -38,7 +38,7 @@ class _Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         self.density = density
         self.random_state = random_state
 
-    def fit(self, X: Any, y: object = None, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
+    def fit(self, X: Any, y: object = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Learn the density from a table, unless it has learned before.
 
         Parameters
@@ -71,7 +71,7 @@ class _Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         self.density_ = density
         return self
 
-    def transform(self, X: Any) -> Any:  # noqa: ANN401
+    def transform(self, X: Any) -> Any:
         """Return the table with its unknown cells filled and all others as they are.
 
         The result is of the kind given (pandas, polars, Arrow, dict, array), with its index,
@@ -82,7 +82,7 @@ class _Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         """
         return self._filled(X, 1)[0]
 
-    def _filled(self, X: Any, n: int) -> list[Any]:  # noqa: ANN401
+    def _filled(self, X: Any, n: int) -> list[Any]:
         """Return the table n times, each time filled."""
         check_is_fitted(self, "density_")
         encoder = self.density_.encoder_
@@ -144,7 +144,7 @@ class _Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
             raise DomainError(f"the table has no column {gone[0]!r}; {suggestion(gone[0], place)}")
         return [place[name] for name in names]
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -262,7 +262,7 @@ class ConditionalSampler(_Imputer):
     [28, 30]
     """
 
-    def draws(self, X: Any, n: int) -> list[Any]:  # noqa: ANN401
+    def draws(self, X: Any, n: int) -> list[Any]:
         """Return n tables like X, each with other draws for its unknown cells."""
         return self._filled(X, whole("n", n, 0))
 

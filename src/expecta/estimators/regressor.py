@@ -10,17 +10,17 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from expecta.arrays import Floats
 from expecta.circuits.regression import RegressionCircuit
-from expecta.densities.checks import whole
-from expecta.encoding.tables import Table
-from expecta.errors import DomainError
+from expecta.common.arrays import Floats
+from expecta.common.checks import whole
+from expecta.common.errors import DomainError
 from expecta.estimators.base import FEW, CircuitEstimator
 from expecta.estimators.conformal import Calibration, affordable, distances, in_units, least_noise
-from expecta.estimators.inputs import read_target, row_weights
 from expecta.estimators.training import Seeds, Training, size
-from expecta.pair import Pair
-from expecta.queries.distribution import Distribution
+from expecta.queries.output_distribution import Distribution
+from expecta.queries.pair import Pair
+from expecta.tables.estimator_inputs import read_target, row_weights
+from expecta.tables.table import Table
 
 __all__ = ["CircuitRegressor"]
 
@@ -92,15 +92,15 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        density: Any = None,  # noqa: ANN401
-        vtree: Any = None,  # noqa: ANN401
-        encoder: Any = None,  # noqa: ANN401
+        density: Any = None,
+        vtree: Any = None,
+        encoder: Any = None,
         max_bins: int = 256,
         max_splits: int = 32,
-        penalties: Any = (1.0, 3.0, 10.0),  # noqa: ANN401
+        penalties: Any = (1.0, 3.0, 10.0),
         completions: int = 5,
         calibration_rows: int | None = None,
-        random_state: Any = None,  # noqa: ANN401
+        random_state: Any = None,
     ) -> None:
         super().__init__(
             density=density,
@@ -114,7 +114,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         )
         self.calibration_rows = calibration_rows
 
-    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Learn from a table with or without holes, and a number for each of its rows.
 
         A row of ``sample_weight`` w counts as w rows that are alike: twice the weights are
@@ -188,7 +188,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         self.calibration_ = Calibration.joined(parts)
         return noise
 
-    def calibrate(self, X: Any, y: Any) -> Self:  # noqa: ANN401
+    def calibrate(self, X: Any, y: Any) -> Self:
         """Calibrate intervals anew on rows that ``fit`` did not see.
 
         Columns are hidden at random, so that intervals hold for every number of unknown
@@ -218,7 +218,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
 
     # -- asking -----------------------------------------------------------------------
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:  # noqa: ANN401
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the expectation over what is unknown. Exact for the pair that was learned.
 
         With ``return_std`` also the standard deviation of *the model's output* over the
@@ -240,7 +240,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
                 std[~complete] = unit * pair.std(asked)[~complete]
         return (mean, std) if return_std else mean
 
-    def predict_distribution(self, X: Any, *, noise: float | None = None) -> Distribution:  # noqa: ANN401
+    def predict_distribution(self, X: Any, *, noise: float | None = None) -> Distribution:
         """Distribution of y given what is known: unknown inputs and residual noise together.
 
         Not calibrated. ``noise`` is the residual standard deviation, by default ``noise_``;
@@ -249,7 +249,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         check_is_fitted(self, "pair_")
         return self._distribution(X, self.noise_ if noise is None else noise)
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:  # noqa: ANN401
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
         """Interval that y lies in with this probability: unknown inputs and noise together.
 
         Calibrated so that about this share of rows is covered whatever the number of unknown
@@ -266,7 +266,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
             raise DomainError(f"coverage lies between 0 and 1, not {coverage}")
         return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
 
-    def predict_quantiles(self, X: Any, q: npt.ArrayLike = (0.05, 0.5, 0.95)) -> Floats:  # noqa: ANN401
+    def predict_quantiles(self, X: Any, q: npt.ArrayLike = (0.05, 0.5, 0.95)) -> Floats:
         """Quantiles of y given what is known, calibrated and infinite as intervals are.
 
         Returns

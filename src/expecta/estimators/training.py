@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
+from expecta.common.arrays import Floats, Ints
 from expecta.learn.regression import Loss
 
 __all__ = ["Seeds", "Training", "completed", "size"]
@@ -23,7 +23,7 @@ class Seeds(NamedTuple):
     calibration: int
 
     @classmethod
-    def of(cls, random_state: Any) -> Seeds:  # noqa: ANN401
+    def of(cls, random_state: Any) -> Seeds:
         """Derive them from scikit-learn's kind of seed."""
         if isinstance(random_state, np.random.RandomState | np.random.Generator):
             draw = getattr(random_state, "integers", getattr(random_state, "randint", None))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
-from expecta.pair.compiled import kernel
-from expecta.settings import current
-from expecta.threads import each
+from expecta.common.arrays import Floats, Ints
+from expecta.common.kernels import kernel
+from expecta.common.settings import current
+from expecta.common.threads import each
 
 __all__ = ["mutual_information"]
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from expecta.arrays import Bools, Floats, Ints
+from expecta.circuits.vtree import Nested, Vtree
+from expecta.common.arrays import Bools, Floats, Ints
 from expecta.learn.information import mutual_information
 from expecta.learn.trees.tree import Tree
-from expecta.vtree import Nested, Vtree
 
 __all__ = ["HOWS", "balanced_by_information", "learn_vtree"]
 
 HOWS = ("chow-liu", "bottom-up", "top-down")
 
 
-def learn_vtree(X: Any, how: str = "bottom-up", *, encoder: Any = None) -> Vtree:  # noqa: ANN401
+def learn_vtree(X: Any, how: str = "bottom-up", *, encoder: Any = None) -> Vtree:
     """Return a vtree over the columns of a table, by their mutual information.
 
     Parameters
@@ -38,7 +38,7 @@ def learn_vtree(X: Any, how: str = "bottom-up", *, encoder: Any = None) -> Vtree
     """
     from sklearn.base import clone
 
-    from expecta.encoding import Encoder
+    from expecta.tables import Encoder
 
     if how not in HOWS:
         raise ValueError(f"how is one of {', '.join(HOWS)}, not {how!r}")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
-from expecta.evidence import Evidence
+from expecta.circuits.evidence import Evidence
+from expecta.common.arrays import Floats, Ints
 
 if TYPE_CHECKING:
-    from expecta.pair.pair import Pair
+    from expecta.queries.pair import Pair
 
 __all__ = ["Atoms", "Part", "completions", "enumerated"]
 

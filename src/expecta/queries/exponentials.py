@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from expecta.arrays import Bools, Complexes, Floats
-from expecta.evidence import Evidence, Rows, as_evidence
-from expecta.pair.algebras import Spectrum, constants
-from expecta.pair.algebras.spectrum import turn
-from expecta.pair.engine import run_each
-from expecta.pair.plan import Plan
+from expecta.circuits.evidence import Evidence, Rows, as_evidence
+from expecta.common.arrays import Bools, Complexes, Floats
+from expecta.engine.algebras import Spectrum, constants
+from expecta.engine.algebras.spectrum import turn
+from expecta.engine.plan import Plan
+from expecta.engine.run import run_each
 from expecta.queries.impossible import check_possible
 from expecta.queries.moments import support_of
 
 if TYPE_CHECKING:
-    from expecta.pair.pair import Pair
+    from expecta.queries.pair import Pair
 
 __all__ = ["Scaled", "characteristic", "characteristic_of", "log_exponential_of", "scaled_of"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from expecta.arrays import Bools
-from expecta.errors import ImpossibleEvidenceError, ImpossibleEvidenceWarning
+from expecta.common.arrays import Bools
+from expecta.common.errors import ImpossibleEvidenceError, ImpossibleEvidenceWarning
 
 __all__ = ["check_possible"]
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import Polynomial
 
-from expecta.arrays import Bools, Floats
-from expecta.evidence import Evidence, Rows, as_evidence
+from expecta.circuits.evidence import Evidence, Rows, as_evidence
+from expecta.common.arrays import Bools, Floats
 from expecta.queries.exponentials import characteristic_of, scaled_of
 from expecta.queries.impossible import check_possible
 from expecta.queries.moments import extremes_of, mean_and_central, moved, support_rounding
@@ -27,7 +27,7 @@ from expecta.queries.spectral import (
 )
 
 if TYPE_CHECKING:
-    from expecta.pair.pair import Pair
+    from expecta.queries.pair import Pair
 
 __all__ = ["LINKS", "Expected", "Link", "expected"]
 

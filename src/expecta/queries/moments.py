@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from expecta.arrays import Bools, Floats
-from expecta.evidence import Evidence, Rows, as_evidence
-from expecta.pair.algebras import Expectation, Extremes, Moments, constants
-from expecta.pair.engine import Root, run
-from expecta.pair.plan import Plan
+from expecta.circuits.evidence import Evidence, Rows, as_evidence
+from expecta.common.arrays import Bools, Floats
+from expecta.engine.algebras import Expectation, Extremes, Moments, constants
+from expecta.engine.plan import Plan
+from expecta.engine.run import Root, run
 from expecta.queries.impossible import check_possible
 
 if TYPE_CHECKING:
-    from expecta.pair.pair import Pair
+    from expecta.queries.pair import Pair
 
 __all__ = [
     "central",

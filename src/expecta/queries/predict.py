@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from expecta.arrays import Floats
+from expecta.circuits.evidence import Rows, as_evidence
 from expecta.circuits.regression import RegressionCircuit
-from expecta.errors import DomainError
-from expecta.evidence import Rows, as_evidence
-from expecta.pair.plan import Plan
+from expecta.common.arrays import Floats
+from expecta.common.errors import DomainError
+from expecta.engine.plan import Plan
 from expecta.queries.moments import expectation_of
 
 __all__ = ["predict"]

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from expecta.arrays import Floats
-from expecta.evidence import Evidence
+from expecta.circuits.evidence import Evidence
+from expecta.common.arrays import Floats
 from expecta.queries.exponentials import log_exponential_of
 from expecta.queries.spectral import coarse
 
 if TYPE_CHECKING:
-    from expecta.pair.pair import Pair
+    from expecta.queries.pair import Pair
 
 __all__ = ["likely"]
 

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from expecta.arrays import Floats
-from expecta.errors import DomainError
+from expecta.common.arrays import Floats
+from expecta.common.errors import DomainError
 
 __all__ = [
     "LOGISTIC",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from expecta.explore.displays.numbers import brief, figure, percent
-from expecta.explore.questions.disparities import Disparities
+from expecta.ask.disparities import Disparities
+from expecta.common.text import brief, figure, percent
 from expecta.report.facts import Output
 from expecta.report.figures import Bar, bars
 from expecta.report.html import Html, figure_of, join, paragraphs, table, tag

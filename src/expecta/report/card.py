@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from expecta.encoding.columns import Column
-from expecta.encoding.numbers import NumberColumn
-from expecta.explore.displays.calibration import binned
-from expecta.explore.displays.numbers import figure, percent
+from expecta.ask.displays.calibration_plot import binned
+from expecta.common.text import figure, percent
 from expecta.report.facts import Facts
 from expecta.report.figures import reliability
 from expecta.report.html import Html, figure_of, join, table, tag
 from expecta.report.population import missing
 from expecta.report.times import when
+from expecta.tables.column import Column
+from expecta.tables.number_column import NumberColumn
 
 __all__ = ["assumptions", "card", "columns_table", "quality", "tiles"]
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from expecta.encoding import Encoder
-from expecta.errors import DomainError
-from expecta.explore.questions.answers import Group
-from expecta.explore.questions.dependence import Dependence
-from expecta.explore.questions.disparities import Disparities
-from expecta.explore.questions.split import Split
-from expecta.explore.questions.steps import NextQuestion
-from expecta.explore.seen import Seen
-from expecta.explore.subjects.subject import Subject
+from expecta.ask.dependence import Dependence
+from expecta.ask.disparities import Disparities
+from expecta.ask.group_answers import Group
+from expecta.ask.next_question import NextQuestion
+from expecta.ask.split import Split
+from expecta.common.errors import DomainError
+from expecta.expected.subject import Subject
+from expecta.tables import Encoder
+from expecta.tables.training_rows import Seen
 
 __all__ = ["Facts", "Output", "gather"]
 
@@ -83,7 +83,7 @@ class Facts:
         return None if found is None else list(found.tolist())
 
 
-def gather(model: Any, sensitive: Sequence[str]) -> Facts:  # noqa: ANN401
+def gather(model: Any, sensitive: Sequence[str]) -> Facts:
     """Ask a model all that a report needs."""
     asked, left_out = _asked(model)
     ranks = [model.next_question(of=of) for of in asked]
@@ -99,12 +99,12 @@ def gather(model: Any, sensitive: Sequence[str]) -> Facts:  # noqa: ANN401
     return Facts(model, encoder, seen, outputs, left_out, tuple(columns))
 
 
-def _asked(model: Any) -> tuple[list[Any], int]:  # noqa: ANN401
+def _asked(model: Any) -> tuple[list[Any], int]:
     """Return which outputs to report on, as ``of`` takes them, and how many are left out."""
     classes = getattr(model, "classes_", None)
     if classes is None:
         try:
-            model._subject(None)
+            model.expected_output()
         except DomainError:  # several outputs
             n = len(model.answers.scale)
             return list(range(min(n, MOST_OUTPUTS))), max(0, n - MOST_OUTPUTS)
@@ -116,9 +116,9 @@ def _asked(model: Any) -> tuple[list[Any], int]:  # noqa: ANN401
     return classes.tolist()[:MOST_OUTPUTS], max(0, len(classes) - MOST_OUTPUTS)
 
 
-def _encoding(model: Any, asked: list[Any]) -> tuple[Encoder, Seen | None]:  # noqa: ANN401
+def _encoding(model: Any, asked: list[Any]) -> tuple[Encoder, Seen | None]:
     if asked:
-        subject = model._subject(asked[0])
+        subject = model.expected_output(asked[0])
         return subject.encoder, subject.seen
     return model.encoder_, model.seen_
 
@@ -135,13 +135,9 @@ def _columns(encoder: Encoder, ranks: list[NextQuestion]) -> list[str]:
 
 
 def _output(
-    model: Any,  # noqa: ANN401
-    of: Any,  # noqa: ANN401
-    telling: NextQuestion,
-    columns: list[str],
-    sensitive: Sequence[str],
+    model: Any, of: Any, telling: NextQuestion, columns: list[str], sensitive: Sequence[str]
 ) -> Output:
-    subject = model._subject(of)
+    subject = model.expected_output(of)
     grid = COARSE if subject.sampled or _spread_is_sampled(subject) else None
     splits = tuple(model.split(name, of=of) for name in columns)
     size = {one.columns[0]: len(one) for one in splits}
@@ -161,7 +157,7 @@ def _spread_is_sampled(subject: Subject) -> bool:
     return type(subject)._variance is Subject._variance
 
 
-def _pair(model: Any, of: Any, columns: list[tuple[str, int]]) -> Split | None:  # noqa: ANN401
+def _pair(model: Any, of: Any, columns: list[tuple[str, int]]) -> Split | None:
     """Return the split by two columns whose means differ most: their variance between groups.
 
     Columns come with how many groups each makes.
@@ -178,7 +174,7 @@ def _pair(model: Any, of: Any, columns: list[tuple[str, int]]) -> Split | None: 
     return best
 
 
-def _disparities(model: Any, name: str, of: Any) -> Disparities:  # noqa: ANN401
+def _disparities(model: Any, name: str, of: Any) -> Disparities:
     """Search groups as large as can be afforded."""
     for size in SIZES[:-1]:
         try:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from expecta.encoding.numbers import NumberColumn
-from expecta.explore.displays.numbers import figure, percent
-from expecta.explore.questions.answers import Group
-from expecta.explore.questions.dependence import Dependence
-from expecta.explore.questions.split import Split
-from expecta.explore.questions.steps import NextQuestion
+from expecta.ask.dependence import Dependence
+from expecta.ask.group_answers import Group
+from expecta.ask.next_question import NextQuestion
+from expecta.ask.split import Split
+from expecta.common.text import figure, percent
 from expecta.report.facts import PAIRED, Facts, Output
 from expecta.report.figures import Bar, Dot, bars, curves, dots, histogram
 from expecta.report.html import Html, details, figure_of, join, paragraphs, table, tag
 from expecta.report.times import named
+from expecta.tables.number_column import NumberColumn
 
 __all__ = ["along", "by_column", "by_pair", "overall", "telling", "written"]
 

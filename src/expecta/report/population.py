@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from expecta.arrays import Floats
-from expecta.encoding.columns import Column
-from expecta.encoding.numbers import NumberColumn
-from expecta.evidence import Evidence
-from expecta.explore.displays.numbers import percent
-from expecta.explore.seen import Seen
+from expecta.circuits.evidence import Evidence
+from expecta.common.arrays import Floats
+from expecta.common.text import percent
 from expecta.report.facts import Facts
 from expecta.report.figures import Bar, bars, histogram
 from expecta.report.html import Html, details, figure_of, join, table, tag
 from expecta.report.times import named, when
+from expecta.tables.column import Column
+from expecta.tables.number_column import NumberColumn
+from expecta.tables.training_rows import Seen
 
 __all__ = ["missing", "population", "rebinned"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from expecta.encoding.numbers import NumberColumn
-from expecta.explore.displays.numbers import figure
+from expecta.common.text import figure
+from expecta.tables.number_column import NumberColumn
 
 __all__ = ["is_time", "named", "when"]
 

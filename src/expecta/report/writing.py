@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from expecta.circuits.files.atomic import replace_file
+from expecta.common.atomic_files import replace_file
 from expecta.report.audit import audit
 from expecta.report.card import assumptions, card, columns_table, quality, tiles
 from expecta.report.facts import MOST_COLUMNS, Facts, Output, gather
@@ -20,7 +20,7 @@ __all__ = ["write_report"]
 
 
 def write_report(
-    model: Any,  # noqa: ANN401
+    model: Any,
     path: str | os.PathLike[str],
     *,
     title: str | None = None,

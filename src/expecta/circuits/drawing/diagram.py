@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import isclose
 from typing import Literal, TypeAlias
 
-from expecta.arrays import Floats
 from expecta.circuits.drawing.labels import literal_text, parameter_text, runs
 from expecta.circuits.structure import Structure
+from expecta.common.arrays import Floats
 
 __all__ = ["Alternative", "Diagram", "Item", "Wire", "diagram_of"]
 

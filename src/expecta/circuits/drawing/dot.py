@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from expecta.circuits.drawing.diagram import Diagram, Item
 from expecta.circuits.drawing.shapes import table_lines
-from expecta.vtree import Vtree
+from expecta.circuits.vtree import Vtree
 
 __all__ = ["circuit_dot", "tree_dot"]
 

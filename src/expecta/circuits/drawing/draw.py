@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from expecta.arrays import Floats
 from expecta.circuits.drawing.diagram import Item, diagram_of
 from expecta.circuits.drawing.dot import circuit_dot, tree_dot
 from expecta.circuits.drawing.labels import colours, count, text_width, variable_names
@@ -13,8 +12,9 @@ from expecta.circuits.drawing.picture import Drawing
 from expecta.circuits.drawing.svg import GROUND, circuit_body, document, moved, text, tree_body
 from expecta.circuits.drawing.tree import Tree, sideways_tree, upright_tree
 from expecta.circuits.structure import Structure
-from expecta.errors import StructureError
-from expecta.vtree import Vtree
+from expecta.circuits.vtree import Vtree
+from expecta.common.arrays import Floats
+from expecta.common.errors import StructureError
 
 __all__ = ["MAX_GATES", "MAX_SUMMARY_VARIABLES", "MAX_WIRES", "draw_circuit", "draw_vtree"]
 

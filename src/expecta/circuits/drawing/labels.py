@@ -7,8 +7,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from expecta.errors import StructureError
-from expecta.vtree import Vtree
+from expecta.circuits.vtree import Vtree
+from expecta.common.errors import StructureError
 
 __all__ = [
     "colours",

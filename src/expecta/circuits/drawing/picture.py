@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from expecta.circuits.files.atomic import replace_file
+from expecta.common.atomic_files import replace_file
 
 __all__ = ["Drawing"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from expecta.circuits.drawing.labels import text_width
 from expecta.circuits.drawing.shapes import LITERAL_SIZE, Box, Label
-from expecta.vtree import Vtree
+from expecta.circuits.vtree import Vtree
 
 __all__ = ["RADIUS", "Tree", "sideways_tree", "upright_tree"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
+from expecta.common.arrays import Floats, Ints
+from expecta.common.kernels import kernel
 from expecta.learn.psdd.scores import Context, Worth, close, promise, xlogx
 from expecta.learn.psdd.state import Nodes, Rows, Tree
-from expecta.pair.compiled import kernel
 
 __all__ = ["best_clone", "best_split"]
 

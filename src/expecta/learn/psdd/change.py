@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from expecta.arrays import Ints
+from expecta.common.arrays import Ints
+from expecta.common.kernels import kernel
 from expecta.learn.psdd.plan import MIXED, Work, allows
 from expecta.learn.psdd.state import Nodes, Rows, Tree, split_share
-from expecta.pair.compiled import kernel
 
 __all__ = ["divide_edge", "lead_elsewhere", "resolve", "write_copies"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
 from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
 from expecta.circuits.structure import Structure
+from expecta.common.arrays import Floats, Ints
+from expecta.common.kernels import kernel
 from expecta.learn.psdd.state import Nodes, State
-from expecta.pair.compiled import kernel
 
 __all__ = ["export"]
 

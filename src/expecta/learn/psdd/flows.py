@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from expecta.arrays import Floats, Ints
 from expecta.circuits.structure import Structure
-from expecta.pair.compiled import kernel
-from expecta.settings import current
-from expecta.threads import each
+from expecta.common.arrays import Floats, Ints
+from expecta.common.kernels import kernel
+from expecta.common.settings import current
+from expecta.common.threads import each
 
 __all__ = ["expected_flows", "log_likelihoods"]
 

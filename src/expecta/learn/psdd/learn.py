@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
 from expecta.circuits.probabilistic import ProbabilisticCircuit
-from expecta.errors import DomainError
+from expecta.common.arrays import Floats, Ints
+from expecta.common.errors import DomainError
 from expecta.learn.psdd.export import export
 from expecta.learn.psdd.flows import log_likelihoods
 from expecta.learn.psdd.parameters import distinct, fit_parameters, maximise, pruned, routed

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from expecta.arrays import Bools, Floats, Ints
+from expecta.common.arrays import Bools, Floats, Ints
 from expecta.learn.psdd.candidates import best_clone, best_split
 from expecta.learn.psdd.change import divide_edge, lead_elsewhere, write_copies
 from expecta.learn.psdd.plan import Work, clear, expect, mark_support, plan, request

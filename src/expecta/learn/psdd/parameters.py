@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
 from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
 from expecta.circuits.structure import Structure
-from expecta.errors import DomainError
+from expecta.common.arrays import Floats, Ints
+from expecta.common.errors import DomainError
+from expecta.learn.merge_rows import merge_rows
 from expecta.learn.psdd.flows import expected_flows
 from expecta.learn.psdd.routes import routes
-from expecta.learn.rows import merge_rows
 
 __all__ = ["counted", "distinct", "fit_parameters", "maximise", "pruned", "routed"]
 

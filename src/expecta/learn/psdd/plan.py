@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
+from expecta.common.arrays import Floats, Ints
+from expecta.common.kernels import kernel
 from expecta.learn.psdd.scores import Context, Worth, xlogx
 from expecta.learn.psdd.state import Nodes, Rows, Tree
-from expecta.pair.compiled import kernel
 
 __all__ = ["DEAD", "MIXED", "Work", "allows", "clear", "expect", "mark_support", "plan", "request"]
 

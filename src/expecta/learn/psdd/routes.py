@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from expecta.arrays import Ints
 from expecta.circuits.structure import Structure
-from expecta.pair.compiled import kernel
+from expecta.common.arrays import Ints
+from expecta.common.kernels import kernel
 
 __all__ = ["routes"]
 

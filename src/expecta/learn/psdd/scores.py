@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
+from expecta.common.arrays import Floats, Ints
+from expecta.common.kernels import kernel
 from expecta.learn.psdd.state import Nodes, Rows, Tree
-from expecta.pair.compiled import kernel
 
 __all__ = ["Context", "Worth", "close", "open_context", "promise", "xlogx"]
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
 from expecta.circuits.structure import Structure
-from expecta.pair.compiled import kernel
-from expecta.vtree import Vtree
+from expecta.circuits.vtree import Vtree
+from expecta.common.arrays import Floats, Ints
+from expecta.common.kernels import kernel
 
 __all__ = ["Nodes", "Rows", "State", "Tree", "edges_of", "smoothed", "split_share"]
 

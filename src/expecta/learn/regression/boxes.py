@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from expecta.arrays import Bools, Floats, Ints
+from expecta.common.arrays import Bools, Floats, Ints
 from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.features import Features, Sparse, joined
 

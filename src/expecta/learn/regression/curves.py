@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
+from expecta.common.arrays import Floats, Ints
 
 __all__ = ["Curve"]
 

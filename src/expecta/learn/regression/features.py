@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
-from expecta.arrays import Bools, Floats, Ints
+from expecta.common.arrays import Bools, Floats, Ints
+from expecta.common.settings import current
+from expecta.common.threads import each
 from expecta.learn.regression.kernels import (
     count_entries,
     fill_entries,
@@ -18,8 +20,6 @@ from expecta.learn.regression.kernels import (
     pairwise,
     pick,
 )
-from expecta.settings import current
-from expecta.threads import each
 
 ALONE = 1 << 19  # multiply-adds below which a second thread costs more than it brings
 

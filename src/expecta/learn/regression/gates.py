@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from expecta.arrays import Bools, Ints
-from expecta.vtree import Vtree
+from expecta.circuits.vtree import Vtree
+from expecta.common.arrays import Bools, Ints
 
 __all__ = ["Element", "Inner", "Leaf", "every_element", "first_circuit", "n_copied", "split"]
 

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from expecta.arrays import Floats
-from expecta.circuits import build
+from expecta.circuits import builders
 from expecta.circuits.regression import RegressionCircuit
+from expecta.common.arrays import Floats
+from expecta.common.settings import current
+from expecta.common.threads import each
 from expecta.learn.regression.boxes import Boxes, Shrinkage, allowed_rows
 from expecta.learn.regression.gates import (
     Element,
@@ -26,8 +28,6 @@ from expecta.learn.regression.losses import Loss
 from expecta.learn.regression.newton import Problem, minimise
 from expecta.learn.regression.splits import Proposal, Scout
 from expecta.learn.regression.table import Table
-from expecta.settings import current
-from expecta.threads import each
 
 __all__ = ["Growth", "Options"]
 
@@ -279,19 +279,19 @@ class Growth:
                 part = box.theta[at : at + curve.size]
                 tables[number, int(self.table.order[place])] = curve.basis @ part
                 at += curve.size
-        made: dict[int, build.Leaf | build.Choice] = {}
+        made: dict[int, builders.Leaf | builders.Choice] = {}
 
-        def convert(node: Leaf | Inner) -> build.Leaf | build.Choice:
+        def convert(node: Leaf | Inner) -> builders.Leaf | builders.Choice:
             if id(node) not in made:
                 if isinstance(node, Leaf):
                     table = np.sum([tables[box, node.variable] for box in node.boxes], axis=0)
                     values = np.flatnonzero(node.allowed).tolist()
-                    made[id(node)] = build.Leaf(
+                    made[id(node)] = builders.Leaf(
                         node.variable, tuple((value, table[value]) for value in values)
                     )
                 else:
                     zero = np.zeros_like(constants[0])
-                    made[id(node)] = build.Choice(
+                    made[id(node)] = builders.Choice(
                         tuple(
                             (sum((constants[box] for box in e.boxes), zero), left, right)
                             for e in node.elements

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from expecta.arrays import Bools, Floats, Ints
-from expecta.pair.compiled import kernel
+from expecta.common.arrays import Bools, Floats, Ints
+from expecta.common.kernels import kernel
 
 __all__ = ["count_entries", "fill_entries", "multiply", "normal_system", "pairwise", "pick"]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
 from expecta.circuits.regression import RegressionCircuit
+from expecta.circuits.vtree import Vtree
+from expecta.common.arrays import Floats, Ints
 from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.growth import Growth, Options
 from expecta.learn.regression.losses import LOSSES
 from expecta.learn.regression.table import Table
-from expecta.vtree import Vtree
 
 __all__ = ["Grown", "grow"]
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from expecta.arrays import Floats
+from expecta.common.arrays import Floats
 
 __all__ = ["LOSSES", "Logistic", "Loss", "Squared"]
 

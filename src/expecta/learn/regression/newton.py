@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from expecta.arrays import Floats
+from expecta.common.arrays import Floats
 from expecta.learn.regression.features import Sparse
 from expecta.learn.regression.losses import Loss
 

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from expecta.arrays import Floats, Ints, within
 from expecta.circuits.regression import RegressionCircuit
-from expecta.errors import DomainError
+from expecta.common.arrays import Floats, Ints, within
+from expecta.common.errors import DomainError
 from expecta.learn.regression.losses import LOSSES, Loss
 from expecta.learn.regression.newton import Problem, minimise
 from expecta.learn.regression.wires import Wires, predict

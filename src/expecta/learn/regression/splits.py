@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import scipy.linalg
 
-from expecta.arrays import Bools, Floats, Ints
+from expecta.common.arrays import Bools, Floats, Ints
 from expecta.learn.regression.boxes import Shrinkage
 from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.features import Features

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
+from expecta.circuits.vtree import Vtree
+from expecta.common.arrays import Floats, Ints
 from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.features import Features, Sparse
-from expecta.vtree import Vtree
 
 __all__ = ["Table"]
 

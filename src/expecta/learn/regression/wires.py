@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse
 
-from expecta.arrays import Floats, Ints
 from expecta.circuits.structure import Structure
+from expecta.common.arrays import Floats, Ints
 from expecta.learn.psdd.routes import routes
 from expecta.learn.regression.features import Sparse, joined
 

@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
 from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
 from expecta.circuits.structure import Structure
+from expecta.common.arrays import Floats, Ints
 from expecta.learn.trees.layout import Layout
 from expecta.learn.trees.tree import halved
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from expecta.arrays import Floats
+from expecta.common.arrays import Floats
 from expecta.learn.trees.expectation import Table, expected_counts, log_likelihoods
 from expecta.learn.trees.layout import Layout
 

@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from expecta.arrays import Floats, Ints
+from expecta.common.arrays import Floats, Ints
+from expecta.common.kernels import kernel
+from expecta.common.settings import current
+from expecta.common.threads import each
 from expecta.learn.trees.layout import Layout
 from expecta.learn.trees.messages import (
     Block,
@@ -23,9 +26,6 @@ from expecta.learn.trees.messages import (
 )
 from expecta.learn.trees.patterns import Patterns, find_patterns
 from expecta.learn.trees.tree import Tree
-from expecta.pair.compiled import kernel
-from expecta.settings import current
-from expecta.threads import each
 
 __all__ = ["Counts", "Table", "expected_counts", "log_likelihoods", "nothing"]
 
@@ -193,7 +193,7 @@ class _Run:
             patterns_down(self.shape, self.patterns, self.shared, np.empty(int(most)), *sums)
 
 
-def _one_blas_thread() -> Any:  # noqa: ANN401
+def _one_blas_thread() -> Any:
     """Keep matrix products on the thread that asks for them: rows are shared out already."""
     return _controller().limit(limits=1, user_api="blas")
 

@@ -23,7 +23,7 @@ from functools import cached_property
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
+from expecta.common.arrays import Floats, Ints
 from expecta.learn.trees.tree import Tree
 
 __all__ = ["Layout"]

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
+from expecta.common.arrays import Floats, Ints
+from expecta.common.kernels import kernel
 from expecta.learn.trees.patterns import Patterns
-from expecta.pair.compiled import kernel
 
 __all__ = ["Block", "Shape", "Shared", "patterns_down", "patterns_up", "rows_down", "rows_up"]
 

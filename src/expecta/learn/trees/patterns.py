@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from expecta.arrays import Bools, Ints
+from expecta.common.arrays import Bools, Ints
 from expecta.learn.trees.tree import Tree
 
 __all__ = ["Patterns", "find_patterns"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from expecta.arrays import Floats, Ints
+from expecta.common.arrays import Floats, Ints
 from expecta.learn.trees.expectation import Table
 from expecta.learn.trees.layout import Layout
 

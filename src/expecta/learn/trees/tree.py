@@ -10,9 +10,9 @@ from typing import TypeVar
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-from expecta.arrays import Floats, Ints, frozen, within
-from expecta.errors import StructureError
-from expecta.vtree import Nested, Vtree
+from expecta.circuits.vtree import Nested, Vtree
+from expecta.common.arrays import Floats, Ints, frozen, within
+from expecta.common.errors import StructureError
 
 __all__ = ["Tree", "halved"]
 

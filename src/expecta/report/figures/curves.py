@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from expecta.arrays import Floats
+from expecta.common.arrays import Floats
 from expecta.report.figures.canvas import TALL, WIDTH, Canvas, Scale, letters, ticks
 from expecta.report.html import Html
 

@@ -1,0 +1,93 @@
+"""Pictures of one group, and of two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from expecta.ask.displays.axes import ACCENT, BLUE, GREY, Display, outputs, short
+from expecta.ask.group_answers import Comparison, Group
+from expecta.common.text import figure
+
+__all__ = ["ComparisonDisplay", "GroupDisplay"]
+
+POINTS = 61  # of a distribution
+
+
+class GroupDisplay(Display[Group]):
+    """The distribution of a model's output over a group, with mean and quantiles."""
+
+    question = "ask"
+
+    def draw(self, ax: Any) -> None:
+        """Draw the shares of the group by output."""
+        group = self.answer
+        if not np.isfinite(group.mean):
+            self.title(ax, "Model's output")
+            _nothing(ax, group.name)
+            return
+        _shares(ax, group, BLUE, "")
+        levels = list(group.quantiles)
+        low, high = group.quantiles[levels[0]], group.quantiles[levels[-1]]
+        ax.axvline(group.mean, color=ACCENT, label=f"mean {figure(group.mean)}")
+        ax.axvspan(
+            low, high, color=GREY, alpha=0.12, lw=0, label=f"{levels[0]:.0%} to {levels[-1]:.0%}"
+        )
+        if 0.5 in group.quantiles:
+            middle = group.quantiles[0.5]
+            ax.axvline(middle, color=GREY, ls="--", label=f"median {figure(middle)}")
+        self.title(ax, f"Model's output where {group.query}")
+        _finish(ax, group.name)
+        self.legend(ax)
+
+
+class ComparisonDisplay(Display[Comparison]):
+    """The distributions of a model's output over two groups."""
+
+    question = "compare"
+
+    def draw(self, ax: Any) -> None:
+        """Draw the shares of both groups by output."""
+        found = self.answer
+        laws = [one.law() for one in (found.a, found.b)]
+        if any(law is None for law in laws):
+            self.title(ax, "Model's output")
+            _nothing(ax, found.a.name)
+            return
+        ends = [law.curve(2)[0] for law in laws if law is not None]
+        grid = np.linspace(np.min(ends), np.max(ends), POINTS)
+        for group, colour, line in ((found.a, BLUE, "-"), (found.b, ACCENT, "--")):
+            label = f"{short(group.query, 36)}, mean {figure(group.mean)}"
+            _shares(ax, group, colour, label, grid, line)
+            ax.axvline(group.mean, color=colour, ls=line, lw=1)
+        self.title(ax, f"Model's output: means {figure(abs(found.difference))} apart")
+        _finish(ax, found.a.name)
+        self.legend(ax)
+
+
+def _shares(
+    ax: Any, group: Group, colour: str, label: str, grid: Any = None, line: str = "-"
+) -> None:
+    law = group.law()
+    assert law is not None
+    at, below = law.curve(POINTS) if grid is None else (grid, law.cdf(grid))
+    mass = np.diff(below)
+    ax.stairs(mass, at, fill=True, color=colour, alpha=0.25, lw=0)
+    ax.stairs(mass, at, color=colour, lw=1.4, ls=line, label=label or None)
+
+
+def _finish(ax: Any, name: str) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    ax.set_xlabel(short(f"model's output: {name}"))
+    ax.set_ylabel("share of the group")
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    ax.set_ylim(bottom=0)
+    outputs(ax.xaxis, name)
+
+
+def _nothing(ax: Any, name: str) -> None:
+    """Say that there is no distribution."""
+    _finish(ax, name)
+    ax.text(0.5, 0.5, "a group has probability zero", ha="center", transform=ax.transAxes)

@@ -1,0 +1,275 @@
+"""What a condition says of an encoder's columns: text or facts, with columns and values found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from expecta.ask.language.column_sets import Chosen, Intervals, Subset, within_bin, written
+from expecta.ask.language.decision_diagram import Diagram, Diagrams
+from expecta.ask.language.grammar import (
+    KEYWORDS,
+    Among,
+    Compare,
+    Junction,
+    Name,
+    Negation,
+    Syntax,
+)
+from expecta.ask.language.grammar import Value as Written
+from expecta.common.errors import DomainError, QueryError
+from expecta.common.text import suggestion
+from expecta.tables import Encoder
+from expecta.tables.column import CodeColumn, Column
+from expecta.tables.number_column import NumberColumn
+from expecta.tables.scalars import is_missing, number
+
+__all__ = ["Condition", "Fact", "Joined", "diagram", "facts_of", "from_facts", "from_syntax"]
+
+ORDERS = {"<": "neither", "<=": "right", ">": "neither", ">=": "left"}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A column is in a set, or is not."""
+
+    column: str
+    subset: Subset
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Several conditions, of which all ("and") or any ("or") hold."""
+
+    word: str
+    parts: tuple[Condition, ...]
+
+
+Condition: TypeAlias = Fact | Joined
+
+
+def facts_of(condition: Condition) -> list[Fact]:
+    """Return all facts in a condition."""
+    if isinstance(condition, Fact):
+        return [condition]
+    return [fact for part in condition.parts for fact in facts_of(part)]
+
+
+def diagram(
+    condition: Condition,
+    order: Mapping[str, int],
+    columns: Mapping[str, Column] | None,
+    to: Diagrams,
+) -> Diagram:
+    """Return the diagram of a condition; with columns, of what their bins make of it.
+
+    Facts about one column are joined before all else, two by two: a long list stays cheap.
+    """
+    if isinstance(condition, Fact):
+        return to.fact(order[condition.column], _subset(condition, columns))
+    facts: dict[str, list[Subset]] = {}
+    parts: list[Diagram] = [condition.word == "and"]
+    for part in condition.parts:
+        if isinstance(part, Fact):
+            facts.setdefault(part.column, []).append(_subset(part, columns))
+        else:
+            parts.append(diagram(part, order, columns, to))
+    for name, subsets in facts.items():
+        parts.append(to.fact(order[name], _all(subsets, condition.word)))
+    return to.join(condition.word, parts)
+
+
+def _subset(fact: Fact, columns: Mapping[str, Column] | None) -> Subset:
+    subset = fact.subset if columns is None else fact.subset.binned(columns[fact.column])
+    return ~subset if fact.negated else subset
+
+
+def _all(subsets: list[Any], word: str) -> Subset:
+    while len(subsets) > 1:
+        pairs = [subsets[i : i + 2] for i in range(0, len(subsets), 2)]
+        subsets = [
+            pair[0] if len(pair) == 1 else pair[0] | pair[1] if word == "or" else pair[0] & pair[1]
+            for pair in pairs
+        ]
+    return cast(Subset, subsets[0])
+
+
+# -- from text ----------------------------------------------------------------------------
+
+
+def from_syntax(
+    syntax: Syntax, query: str, encoder: Encoder, *, negated: bool = False
+) -> Condition:
+    """Find the columns and values of a parsed text; "not" moves down to single facts."""
+    if isinstance(syntax, Negation):
+        return from_syntax(syntax.part, query, encoder, negated=not negated)
+    if isinstance(syntax, Junction):
+        word = {"and": "or", "or": "and"}[syntax.word] if negated else syntax.word
+        parts = (from_syntax(part, query, encoder, negated=negated) for part in syntax.parts)
+        return Joined(word, tuple(parts))
+    column = _column(syntax.column, query, encoder)
+    if isinstance(syntax, Among):
+        subset = _union([_point(column, value, query) for value in syntax.values])
+        return Fact(column.name, subset, negated)
+    if syntax.operator in ORDERS:
+        return Fact(column.name, _beyond(column, syntax, query), negated)
+    unlike = syntax.operator == "!="
+    return Fact(column.name, _point(column, syntax.value, query), negated != unlike)
+
+
+def _column(name: Name, query: str, encoder: Encoder) -> Column:
+    names = encoder.feature_names_in_.tolist()
+    if name.text not in names:
+        hint = suggestion(name.text, names)
+        raise QueryError(f"there is no column {name.text!r:.80}; {hint}", query, name.place)
+    return encoder.column(name.text)
+
+
+def _point(column: Column, value: Written, query: str) -> Subset:
+    """Return the set of one written value."""
+    try:
+        _check(column, value.value)
+        return _value(column, value.value)
+    except DomainError as problem:
+        raise QueryError(str(problem), query, value.place) from None
+
+
+def _beyond(column: Column, syntax: Compare, query: str) -> Subset:
+    """Return the values on one side of a number."""
+    if not _ordered(column):
+        raise QueryError(
+            f"column {column.name!r} has categories, which have no order; ask it by == or in: "
+            + suggestion(syntax.value.value, column.labels, "it takes"),
+            query,
+            syntax.column.place,
+        )
+    try:
+        _check(column, syntax.value.value)
+        end = _number(column, syntax.value.value)
+    except DomainError as problem:
+        raise QueryError(str(problem), query, syntax.value.place) from None
+    low, high = (end, None) if syntax.operator in (">", ">=") else (None, end)
+    try:
+        return _between(column, low, high, ORDERS[syntax.operator])
+    except DomainError as problem:
+        raise QueryError(str(problem), query, syntax.value.place) from None
+
+
+def _ordered(column: Column) -> bool:
+    """Whether a column has numbers."""
+    return isinstance(column.plain, NumberColumn | CodeColumn)
+
+
+def _check(column: Column, value: object) -> None:
+    """Refuse a written value that is no value of its column, though it could be read as one."""
+    if value == column.labels[-1] and column.plain is not column:
+        return  # that it is missing
+    if column.kind in ("date", "datetime") and not isinstance(value, str):
+        raise DomainError(
+            f"column {column.name!r} has {column.kind}s, written as quoted texts: '2024-05-31'"
+        )
+    if isinstance(value, bool) and _ordered(column):
+        raise DomainError(f"column {column.name!r} has {column.kind}s, not true and false")
+
+
+# -- from facts ---------------------------------------------------------------------------
+
+
+def from_facts(facts: Mapping[str, Any], encoder: Encoder) -> Joined:
+    """Read facts as `Encoder.where` does; what is missing says nothing."""
+    try:
+        found = [_fact(encoder.column(name), fact) for name, fact in facts.items()]
+    except DomainError as problem:
+        raise QueryError(str(problem)) from None
+    return Joined("and", tuple(fact for fact in found if fact is not None))
+
+
+def _fact(column: Column, fact: Any) -> Fact | None:
+    if isinstance(fact, np.ndarray):
+        fact = fact.tolist()
+    ordered = _ordered(column)
+    if isinstance(fact, list | set | frozenset | range) or (
+        isinstance(fact, tuple) and not ordered
+    ):
+        return Fact(
+            column.name, _union([_value(column, one) for one in fact] or [~_all_of(column)])
+        )
+    if isinstance(fact, tuple):
+        if len(fact) != 2:
+            raise DomainError(f"an interval of column {column.name!r} has two ends: {fact!r:.60}")
+        low, high = (None if end is None else _number(column, end) for end in fact)
+        return Fact(column.name, _between(column, low, high, "both"))
+    return None if is_missing(fact) else Fact(column.name, _value(column, fact))
+
+
+def _all_of(column: Column) -> Subset:
+    if isinstance(column, NumberColumn):
+        return Intervals.between(None, None)
+    return Chosen(frozenset(range(column.cardinality)), column.cardinality)
+
+
+def _union(subsets: list[Subset]) -> Subset:
+    """Return all values of several sets; of single numbers without joining them one by one."""
+    numbers = [subset for subset in subsets if isinstance(subset, Intervals)]
+    if numbers and all(numbers):
+        return Intervals.points(low for subset in numbers for (low, _), _ in subset.pieces)
+    return cast(Subset, reduce(or_, cast(Iterable[Any], subsets)))
+
+
+def _value(column: Column, value: Any) -> Subset:
+    """Return the set of one value."""
+    if is_missing(value):
+        raise DomainError(f"a missing value among those of column {column.name!r}")
+    if isinstance(value, tuple) and _ordered(column):
+        raise DomainError(f"a list of intervals of column {column.name!r}; join them by 'or'")
+    if isinstance(column, NumberColumn):
+        return Intervals.points([_number(column, value)])
+    code = column.code(value)
+    if not isinstance(column.plain, NumberColumn) or code == column.plain.cardinality:
+        return Chosen(frozenset([code]), column.cardinality)
+    found = _number(column, value)
+    if not within_bin(column, found):
+        return Chosen(frozenset(), column.cardinality, (written(found, column),))
+    if column.lows[code] != column.highs[code]:
+        raise _cuts(column)
+    return Chosen(frozenset([code]), column.cardinality)
+
+
+def _between(column: Column, low: float | None, high: float | None, closed: str) -> Subset:
+    if isinstance(column, NumberColumn):
+        return Intervals.between(low, high, closed)
+    weights = column.between(low, high, closed=closed)
+    if np.any((weights > 0) & (weights < 1)):
+        raise _cuts(column)
+    return Chosen.of(weights)
+
+
+def _cuts(column: Column) -> DomainError:
+    """Return the error of a set that is not one of bins, where a hole is a value."""
+    edges = ", ".join(f"{edge:.6g}" for edge in column.edges.tolist())
+    return DomainError(
+        f"a hole of column {column.name!r} is a value, so that it is asked by whole bins; "
+        f"their edges are {edges}"
+    )
+
+
+def _number(column: Column, value: Any) -> float:
+    try:
+        found = number(value, column.kind, column.zone)
+    except DomainError as problem:
+        raise DomainError(f"column {column.name!r}: {problem}") from None
+    if np.isnan(found):
+        raise DomainError(f"column {column.name!r}: a missing value is no number")
+    return found
+
+
+def quoted(name: str) -> str:
+    """Write a column's name so that it can be read again."""
+    plain = name.isidentifier() and name.lower() not in KEYWORDS
+    return name if plain else f"`{name.replace('`', '``')}`"

@@ -1,0 +1,280 @@
+"""Conditions on rows as text: what is written, as a tree. Nothing is ever evaluated.
+
+condition   either ("or" either)*        either  one ("and" one)*
+one         "not" one | "(" condition ")" | comparison
+comparison  operand (operator operand)+ | column ["not"] "in" "(" value, ... ")"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn, TypeAlias
+
+from expecta.common.errors import QueryError
+
+__all__ = ["Among", "Compare", "Junction", "Name", "Negation", "Syntax", "Value", "parse"]
+
+DEPTH = 50  # of parentheses within parentheses
+KEYWORDS = ("and", "or", "not", "in", "is", "true", "false")
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+    | (?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+    | (?P<word>[^\W\d]\w*)
+    | (?P<name>`(?:[^`]|``)+`)
+    | (?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+    | (?P<operator><=|>=|==|!=|<|>)
+    | (?P<mark>[()\[\],])""",
+    re.VERBOSE | re.DOTALL,
+)
+_INSTEAD = {
+    "=": "two values are compared with ==",
+    "&": "write 'and' instead",
+    "|": "write 'or' instead",
+    "!": "write 'not' or != instead",
+    "~": "write 'not' instead",
+    "{": "a list of values is in parentheses: ('a', 'b')",
+    "'": "this text has no end; close it with '",
+    '"': 'this text has no end; close it with "',
+    "`": "this column name has no end or no letters; close it with `",
+    **dict.fromkeys("\u2018\u2019\u201c\u201d", "texts are in straight quotes: 'a'"),
+}
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column, and where it is written."""
+
+    text: str
+    place: int
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number, text or truth value, and where it is written."""
+
+    value: str | int | float | bool
+    place: int
+
+
+@dataclass(frozen=True)
+class Compare:
+    """A column compared with a value; the column comes first, however it was written."""
+
+    column: Name
+    operator: str
+    value: Value
+
+
+@dataclass(frozen=True)
+class Among:
+    """A column whose value is one of a list."""
+
+    column: Name
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Negation:
+    """What does not hold."""
+
+    part: Syntax
+
+
+@dataclass(frozen=True)
+class Junction:
+    """Several conditions, of which all ("and") or any ("or") hold."""
+
+    word: str
+    parts: tuple[Syntax, ...]
+
+
+Syntax: TypeAlias = Compare | Among | Negation | Junction
+
+
+def parse(query: str) -> Syntax:
+    """Read a condition; a `QueryError` points at what cannot be read. Cost: linear in the text.
+
+    >>> parse("30 <= age < 40").parts[0]
+    Compare(column=Name(text='age', place=6), operator='>=', value=Value(value=30, place=0))
+    """
+    return _Parser(query).whole()
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str  # "number", "word", "name", "text", "operator", "mark", "end"; keywords their own
+    text: str
+    place: int
+
+
+def _tokens(query: str) -> list[_Token]:
+    """Cut a query into words, numbers, texts and marks."""
+    found: list[_Token] = []
+    place = 0
+    while place < len(query):
+        match = _TOKEN.match(query, place)
+        if match is None:
+            character = query[place]
+            problem = f"{character!r} has no meaning here; " + _INSTEAD.get(
+                character, "a column's name that is not one word is in backticks: `body mass`"
+            )
+            raise QueryError(problem, query, place)
+        kind, text = str(match.lastgroup), match.group()
+        if kind == "word" and text.lower() in KEYWORDS:
+            kind = text.lower()
+        if kind == "word" and found and found[-1].kind == "number" and query[place - 1].isalnum():
+            raise QueryError("a number goes on in letters; texts are in quotes: '1a'", query, place)
+        if kind != "space":
+            found.append(_Token(kind, text, place))
+        place = match.end()
+    return [*found, _Token("end", "", len(query))]
+
+
+class _Parser:
+    """Recursive descent; deep nesting is an error before it is deep for Python."""
+
+    def __init__(self, query: str) -> None:
+        self.query, self.tokens, self.at = query, _tokens(query), 0
+
+    @property
+    def next(self) -> _Token:
+        return self.tokens[self.at]
+
+    def take(self) -> _Token:
+        token = self.next
+        self.at += 1
+        return token
+
+    def fail(self, problem: str, token: _Token) -> NoReturn:
+        raise QueryError(problem, self.query, token.place)
+
+    def whole(self) -> Syntax:
+        if self.next.kind == "end":
+            self.fail("the condition is empty; for all rows leave it out", self.next)
+        found = self.either(0)
+        if self.next.kind != "end":
+            self.fail(f"{_said(self.next)} after a condition; join two by 'and' or 'or'", self.next)
+        return found
+
+    def either(self, depth: int) -> Syntax:
+        return self.joined("or", lambda: self.joined("and", lambda: self.one(depth)))
+
+    def joined(self, word: str, part: Callable[[], Syntax]) -> Syntax:
+        parts = [part()]
+        while self.next.kind == word:
+            self.take()
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else Junction(word, tuple(parts))
+
+    def one(self, depth: int) -> Syntax:
+        negated = False
+        while self.next.kind == "not":
+            self.take()
+            negated = not negated
+        if self.next.text == "(" and self.next.kind == "mark":
+            start = self.take()
+            if depth >= DEPTH:
+                self.fail(f"more than {DEPTH} parentheses within each other; use fewer", start)
+            found = self.either(depth + 1)
+            if self.next.text != ")":
+                self.fail(f"{_said(self.next)} where a parenthesis is to be closed", self.next)
+            self.take()
+        else:
+            found = self.comparison()
+        return Negation(found) if negated else found
+
+    def comparison(self) -> Syntax:
+        left, token = self.operand(), self.next
+        if token.kind in ("in", "not"):
+            return self.among(left)
+        if token.kind == "is":
+            self.fail(
+                "that a value is missing is no condition; a column left out is unknown", token
+            )
+        if token.kind != "operator":
+            hint = ", or write low <= column <= high" if token.text.lower() == "between" else ""
+            self.fail(
+                f"{_said(token)} where a comparison is expected; "
+                f"write one of == != < <= > >= in{hint}",
+                token,
+            )
+        parts: list[Syntax] = []
+        while self.next.kind == "operator":
+            operator = self.take()
+            right = self.operand()
+            parts.append(self.compare(left, operator, right))
+            left = right
+        return parts[0] if len(parts) == 1 else Junction("and", tuple(parts))
+
+    def compare(self, left: Name | Value, operator: _Token, right: Name | Value) -> Compare:
+        if isinstance(left, Name) and isinstance(right, Value):
+            return Compare(left, operator.text, right)
+        if isinstance(left, Value) and isinstance(right, Name):
+            return Compare(right, FLIPPED[operator.text], left)
+        if isinstance(left, Value):
+            self.fail("two values are compared; one side is the name of a column", operator)
+        assert isinstance(right, Name)
+        hint = f"if {right.text!r} is a text, put it in quotes"
+        if right.text.lower() in ("none", "null", "nan", "unknown"):
+            hint = "that a value is missing is no condition; a column left out is unknown"
+        raise QueryError(
+            f"a column is compared with a value, not with a name; {hint}", self.query, right.place
+        )
+
+    def among(self, left: Name | Value) -> Syntax:
+        token = self.take()
+        negated = token.kind == "not"
+        if negated:
+            if self.next.kind != "in":
+                self.fail(f"{_said(self.next)} after 'not'; write 'not in', or 'not' first", token)
+            self.take()
+        if isinstance(left, Value):
+            self.fail("before 'in' is the name of a column, after it are values", token)
+        closing = {"(": ")", "[": "]"}.get(self.next.text if self.next.kind == "mark" else "")
+        if closing is None:
+            self.fail(f"{_said(self.next)} after 'in'; write values in parentheses", self.next)
+        self.take()
+        values: list[Value] = []
+        while self.next.text != closing or self.next.kind != "mark":
+            value = self.operand()
+            if isinstance(value, Name):
+                problem = f"a list holds values; if {value.text!r} is a text, put it in quotes"
+                raise QueryError(problem, self.query, value.place)
+            values.append(value)
+            if self.next.text == ",":
+                self.take()
+            elif self.next.text != closing:
+                self.fail(f"{_said(self.next)} in a list; write , or {closing}", self.next)
+        end = self.take()
+        if not values:
+            self.fail("the list is empty, so nothing is in it; name a value", end)
+        found = Among(left, tuple(values))
+        return Negation(found) if negated else found
+
+    def operand(self) -> Name | Value:
+        token = self.take()
+        if token.kind == "word":
+            return Name(token.text, token.place)
+        if token.kind == "name":
+            return Name(token.text[1:-1].replace("``", "`"), token.place)
+        if token.kind == "text":
+            return Value(re.sub(r"\\(['\"\\])", r"\1", token.text[1:-1]), token.place)
+        if token.kind in ("true", "false"):
+            return Value(token.kind == "true", token.place)
+        if token.kind == "number":
+            whole = token.text.lstrip("+-").isdigit() and len(token.text) < 300
+            return Value(int(token.text) if whole else float(token.text), token.place)
+        if token.kind in KEYWORDS:
+            self.fail(
+                f"{_said(token)} where a column or a value is expected; "
+                f"a column of that name is in backticks: `{token.text}`",
+                token,
+            )
+        self.fail(f"{_said(token)} where a column or a value is expected", token)
+
+
+def _said(token: _Token) -> str:
+    return "the condition ends" if token.kind == "end" else f"{token.text!r:.40} stands"

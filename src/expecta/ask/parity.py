@@ -1,0 +1,179 @@
+"""Demographic parity: the expected output for each value of a sensitive column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from expecta.ask.column_parts import Part
+from expecta.ask.populations import Facts, Population
+from expecta.ask.shown import Shown
+from expecta.circuits.evidence import Evidence
+from expecta.common.arrays import Bools, Floats
+from expecta.common.text import number
+from expecta.expected.subject import Subject
+from expecta.tables.table import Table
+
+__all__ = ["Parity", "parity_of_rows", "parity_within"]
+
+EVERYONE = "everyone"
+
+
+@dataclass(frozen=True, eq=False)
+class Parity(Shown):
+    """How much the expected output differs between the values of a sensitive column.
+
+    Attributes
+    ----------
+    column, values
+        The sensitive column and its values.
+    within
+        The groups compared within: everyone, then each part of each other column.
+    mean, error, share
+        Expected output, its error and the share of each value; NaN means where the share is
+        too small.  # (groups, values)
+    difference
+        The largest mean less the smallest, in each group.  # (groups,)
+    of_rows
+        Whether these are averages over a table's rows, not expectations under the density.
+    unknown
+        In how many of these rows the sensitive column was unknown.
+    """
+
+    column: str
+    values: tuple[str, ...]
+    within: tuple[str, ...]
+    mean: Floats
+    error: Floats
+    share: Floats
+    difference: Floats
+    of_rows: bool
+    unknown: int
+
+    def lines(self) -> dict[str, object]:  # type: ignore[override]
+        """Return a line per group."""
+        found: dict[str, object] = {"within": list(self.within), "difference": self.difference}
+        return found | {value: self.mean[:, i] for i, value in enumerate(self.values)}
+
+    def head(self) -> list[str]:
+        """Say what it is about."""
+        return [f"Parity of {self.column}{' over the rows' if self.of_rows else ''}"]
+
+    def notes(self) -> list[str]:
+        """Say how unknown values count."""
+        if not self.unknown:
+            return []
+        return [f"{self.unknown} row(s) do not say; each counts by its posterior probability."]
+
+    def sentences(self) -> list[str]:
+        """Return it in a few lines: everyone, and the group where it is worst."""
+        means = ", ".join(
+            f"{value} {number(mean)}" for value, mean in zip(self.values, self.mean[0], strict=True)
+        )
+        said = f"{self.head()[0]}: difference {number(self.difference[0])} ({means})"
+        spread = np.nan_to_num(self.difference, nan=-1.0)
+        worst = int(np.argmax(spread))
+        if worst:
+            said += f"; most within {self.within[worst]}: {number(self.difference[worst])}"
+        return [said + ".", *self.notes()]
+
+
+def parity_within(
+    subject: Subject,
+    population: Population,
+    variable: int,
+    parts: list[list[Part]],
+    others: list[int],
+    least: float,
+) -> Parity:
+    """Compare E[f | group, value] between values, for everyone and each part of other columns.
+
+    As exact as means are. Values whose share with the group is below ``least`` are left out.
+    """
+    groups = [None, *(part for other in others for part in parts[other])]
+    values = parts[variable]
+    asked: list[Facts] = []
+    for group in groups:
+        facts = () if group is None else ((group.variable, group.values),)
+        asked += [(*facts, (value.variable, value.values)) for value in values]
+    found = population.means(subject, asked)
+    shape = (len(groups), len(values))
+    share = found.share.reshape(shape)
+    small = (share < least) | (share == 0)
+    mean = np.where(small, np.nan, found.value.reshape(shape))
+    error = np.where(small, np.nan, found.error.reshape(shape))
+    return _parity(subject, variable, values, groups, mean, error, share, None)
+
+
+def parity_of_rows(
+    subject: Subject,
+    table: Table,
+    variable: int,
+    parts: list[list[Part]],
+    others: list[int],
+) -> Parity:
+    """Compare the mean prediction of a table's rows between values of a sensitive column.
+
+    A row that does not have the value counts for each with its exact posterior probability
+    given the rest of the row. Within a part of another column are the rows known to be in it.
+    """
+    codes = subject.encoder.codes(table)
+    rows = np.arange(len(codes))
+    value, error = subject.of_table(table, rows, np.zeros(codes.shape, np.bool_))
+    values = parts[variable]
+    weight = np.stack([np.isin(codes[:, variable], part.values) for part in values], axis=1)
+    weight = weight.astype(np.float64)
+    evidence = Evidence.rows(codes, subject.encoder.cardinalities_)
+    possible = np.isfinite(subject.circuit.log_prob(evidence))
+    open_ = (codes[:, variable] < 0) & possible
+    if np.any(open_):
+        posterior = subject.circuit.marginals(evidence[open_])[variable]
+        for i, part in enumerate(values):
+            weight[open_, i] = posterior[:, part.values].sum(axis=1)
+    weight[np.isnan(value)] = 0.0
+    value, error = np.nan_to_num(value), np.nan_to_num(error)
+    groups = [None, *(part for other in others for part in parts[other])]
+    inside: list[Bools] = [
+        np.ones(len(codes), np.bool_)
+        if group is None
+        else np.isin(codes[:, group.variable], group.values)
+        for group in groups
+    ]
+    member = np.array(inside, np.float64)
+    share = member @ weight
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (member * value) @ weight / share
+        loose = (member * error) @ weight / share
+    total = max(len(codes), 1)
+    return _parity(subject, variable, values, groups, mean, loose, share / total, int(open_.sum()))
+
+
+def _parity(
+    subject: Subject,
+    variable: int,
+    values: list[Part],
+    groups: list[Part | None],
+    mean: Floats,
+    error: Floats,
+    share: Floats,
+    unknown: int | None,
+) -> Parity:
+    known = np.isfinite(mean)
+    high = np.where(known, mean, -np.inf).max(axis=1)
+    low = np.where(known, mean, np.inf).min(axis=1)
+    column = subject.encoder.columns_[variable]
+    labels = [
+        column.labels[part.members[0]] if len(part.members) == 1 else part.text for part in values
+    ]
+    return Parity(
+        column.name,
+        tuple(labels),
+        tuple(EVERYONE if group is None else group.text for group in groups),
+        mean,
+        error,
+        share,
+        np.where(known.any(axis=1), high - low, np.nan),
+        unknown is not None,
+        unknown or 0,
+    )

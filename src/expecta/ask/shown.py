@@ -1,0 +1,120 @@
+"""How answers show themselves: text, HTML, JSON, and a frame."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from expecta.common.text import number
+
+__all__ = ["Shown", "plain", "text_table"]
+
+MOST = 30  # lines of a table that are shown
+
+
+class Shown(ABC):
+    """A frozen dataclass that shows itself: sentences, and a table of its lines."""
+
+    @abstractmethod
+    def lines(self) -> Mapping[str, Sequence[Any]]:
+        """Return the columns of the table."""
+
+    @abstractmethod
+    def head(self) -> list[str]:
+        """Return the sentences before the table."""
+
+    @abstractmethod
+    def notes(self) -> list[str]:
+        """Return the sentences after it."""
+
+    def __str__(self) -> str:
+        return "\n".join([*self.head(), *text_table(self._shown()), *self._last()])
+
+    def _shown(self) -> dict[str, Sequence[Any]]:
+        """Return the table without errors that are all zero."""
+        lines = self.lines()
+        return {name: cells for name, cells in lines.items() if name != "error" or np.any(cells)}
+
+    def _last(self) -> list[str]:
+        """Return the notes, and what is exact."""
+        return [*self.notes(), *filter(None, [getattr(self, "exactness", "")])]
+
+    def _repr_html_(self) -> str:
+        columns = self._shown()
+        rows = _rows(columns)
+        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in rows[:MOST]
+        )
+        more = [f"... and {len(rows) - MOST} more"] if len(rows) > MOST else []
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return _paragraphs(self.head()) + table + _paragraphs([*more, *self._last()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as what JSON holds; NaN is None."""
+        return {
+            field.name: plain(getattr(self, field.name))
+            for field in fields(self)  # type: ignore[arg-type]
+        }
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas or polars frame, or a dict where neither is installed."""
+        from expecta.common.data_frames import as_frame
+
+        columns = {name: np.array(list(values)) for name, values in self.lines().items()}
+        return as_frame(columns, None)
+
+
+def text_table(columns: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return a table as lines; numbers are set to the right."""
+    rows = _rows(columns)
+    shown = [list(columns), *rows[:MOST]]
+    widths = [max(map(len, cells)) for cells in zip(*shown, strict=True)]
+    right = [not any(isinstance(cell, str) for cell in cells) for cells in columns.values()]
+    out = [
+        "  ".join(
+            cell.rjust(width) if numeric else cell.ljust(width)
+            for cell, width, numeric in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in shown
+    ]
+    return out + [f"... and {len(rows) - MOST} more"] * (len(rows) > MOST)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as what JSON holds."""
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, Shown):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)
+
+
+def _rows(columns: Mapping[str, Sequence[Any]]) -> list[list[str]]:
+    return [[_cell(one) for one in row] for row in zip(*columns.values(), strict=True)]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return str(value)
+    return number(float(value)) if isinstance(value, float | np.floating) else str(value)
+
+
+def _paragraphs(sentences: Iterable[str]) -> str:
+    return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)

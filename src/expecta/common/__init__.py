@@ -1,0 +1,1 @@
+"""What every other folder uses: arrays, errors, checks, threads, kernels, files, text."""

@@ -1,0 +1,100 @@
+"""Power series up to s: the probability of a pair and its expectations (EC2).
+
+A pair holds Pr(n, m) = E[e 1_m] and, for each output, E[e 1_m g]. Without outputs
+only the probability is left: plain numbers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from expecta.common.arrays import Floats
+from expecta.common.kernels import U
+from expecta.engine.algebras.linear import mix, mix_scaled, scale
+
+__all__ = [
+    "Expectation",
+    "clear",
+    "constants",
+    "join",
+    "mix",
+    "mix_scaled",
+    "scale",
+    "scratch",
+    "unit",
+    "width",
+]
+
+
+class Expectation(NamedTuple):
+    """Probability, and the expectation of each output; a join costs 1 + 4 outputs products."""
+
+    outputs: int
+
+
+def constants(algebra: Expectation, phi: Floats) -> Floats:
+    """Return φ itself."""
+    return np.ascontiguousarray(phi[:, : algebra.outputs])
+
+
+def width(algebra: Expectation) -> int:
+    """Count the numbers that a pair holds per lane."""
+    return 1 + algebra.outputs
+
+
+def scratch(algebra: Expectation) -> int:
+    """Count the numbers that ``join`` needs beside."""
+    return 0
+
+
+def clear(algebra: Expectation, z: Floats, out: int, lanes: int) -> None:
+    """Set z[out] to the empty sum."""
+    o = U(out)
+    for i in range(U((1 + algebra.outputs) * lanes)):
+        z[o + i] = 0.0
+
+
+def join(
+    algebra: Expectation,
+    c: Floats,
+    e: int,
+    z: Floats,
+    out: int,
+    x: int,
+    y: int,
+    tmp: int,
+    fresh: bool,
+    lanes: int,
+) -> None:
+    """Add (1 + s φ_e) · z[x] · z[y] to z[out], or set it (Propositions 1 and 2)."""
+    o0, x0, y0 = U(out), U(x), U(y)
+    if fresh:  # two loops and not a test inside one, which would not be vectorised
+        for i in range(U(lanes)):
+            z[o0 + i] = z[x0 + i] * z[y0 + i]
+    else:
+        for i in range(U(lanes)):
+            z[o0 + i] += z[x0 + i] * z[y0 + i]
+    for k in range(1, 1 + algebra.outputs):
+        phi = c[e, k - 1]
+        o, a, b = U(out + k * lanes), U(x + k * lanes), U(y + k * lanes)
+        if fresh:
+            for i in range(U(lanes)):
+                u, v = z[x0 + i], z[y0 + i]
+                z[o + i] = phi * (u * v) + (u * z[b + i] + z[a + i] * v)
+        else:
+            for i in range(U(lanes)):
+                u, v = z[x0 + i], z[y0 + i]
+                z[o + i] += phi * (u * v) + (u * z[b + i] + z[a + i] * v)
+
+
+def unit(algebra: Expectation, c: Floats, e: int, z: Floats, out: int, w: int, lanes: int) -> None:
+    """Add w · (1 + s φ_e) to z[out]."""
+    o, a = U(out), U(w)
+    for i in range(U(lanes)):
+        z[o + i] += z[a + i]
+    for k in range(1, 1 + algebra.outputs):
+        o, phi = U(out + k * lanes), c[e, k - 1]
+        for i in range(U(lanes)):
+            z[o + i] += phi * z[a + i]

@@ -1,0 +1,246 @@
+"""Power series up to s^k about a moving centre: all moments, none of them cancelling (MC2).
+
+Raw moments of g lose what is small: the variance against the squared mean, and any
+g(x) that is small against the parameters it sums. So every pair holds its own mean
+and its moments about that mean. An AND gate adds means and multiplies series
+(Proposition 4); a sum over edges first moves both sides to their common mean, the
+rule for merging samples. A complete row has variance exactly zero.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba.extending import register_jitable
+
+from expecta.common.arrays import Floats, Ints
+from expecta.common.kernels import U
+from expecta.engine.algebras.operations import scale as weigh
+
+__all__ = [
+    "Moments",
+    "clear",
+    "constants",
+    "join",
+    "mix",
+    "mix_scaled",
+    "scale",
+    "scratch",
+    "unit",
+    "width",
+]
+
+
+class Moments(NamedTuple):
+    """Probability, and per output the mean and C_k / k! for k = 2 .. order (order >= 2).
+
+    A join costs O(order² · outputs).
+    """
+
+    order: int
+    outputs: int
+
+
+def constants(algebra: Moments, phi: Floats) -> Floats:
+    """Return φ itself: it only moves the mean."""
+    return np.ascontiguousarray(phi)
+
+
+def width(algebra: Moments) -> int:
+    """Count the numbers that a pair holds per lane."""
+    return 1 + algebra.order * algebra.outputs
+
+
+def scratch(algebra: Moments) -> int:
+    """Count the numbers needed beside: a state of one output, and six vectors to merge."""
+    return 1 + algebra.order + 6
+
+
+def clear(algebra: Moments, z: Floats, out: int, lanes: int) -> None:
+    """Set z[out] to the empty sum."""
+    o = U(out)
+    for i in range(U((1 + algebra.order * algebra.outputs) * lanes)):
+        z[o + i] = 0.0
+
+
+def join(
+    algebra: Moments,
+    c: Floats,
+    e: int,
+    z: Floats,
+    out: int,
+    x: int,
+    y: int,
+    tmp: int,
+    fresh: bool,
+    lanes: int,
+) -> None:
+    """Merge z[x] · z[y], its mean moved by φ_e, into z[out], or set it."""
+    order = algebra.order
+    x0, y0, o0 = U(x), U(y), U(out)
+    t0 = o0 if fresh else U(tmp)
+    for i in range(U(lanes)):
+        z[t0 + i] = z[x0 + i] * z[y0 + i]
+    for output in range(algebra.outputs):
+        first = 1 + output * order
+        to = out + first * lanes if fresh else tmp + lanes
+        phi = c[e, output]
+        t, a, b = U(to), U(x + first * lanes), U(y + first * lanes)
+        for i in range(U(lanes)):
+            z[t + i] = z[a + i] + z[b + i] + phi
+        for k in range(2, order + 1):  # C_0 = 1 and C_1 = 0 on both sides
+            t = U(to + (k - 1) * lanes)
+            a, b = U(x + (first + k - 1) * lanes), U(y + (first + k - 1) * lanes)
+            for i in range(U(lanes)):
+                z[t + i] = z[a + i] + z[b + i]
+            for j in range(2, k - 1):
+                a, b = U(x + (first + j - 1) * lanes), U(y + (first + k - j - 1) * lanes)
+                for i in range(U(lanes)):
+                    z[t + i] += z[a + i] * z[b + i]
+        if not fresh:
+            free = tmp + (1 + order) * lanes
+            _merge(order, z, out, out + first * lanes, 1.0, -1, tmp, tmp + lanes, free, lanes)
+    if not fresh:
+        for i in range(U(lanes)):
+            z[o0 + i] += z[t0 + i]
+
+
+def mix(
+    algebra: Moments,
+    z: Floats,
+    out: int,
+    run: int,
+    base: int,
+    half: Ints,
+    edge: Ints,
+    theta: Floats,
+    first: int,
+    last: int,
+    tmp: int,
+    lanes: int,
+) -> None:
+    """Set z[out], and the rest of its run, to θ-weighted mixtures of the halves."""
+    size, terms = (1 + algebra.order * algebra.outputs) * lanes, last - first
+    for r in range(run):
+        to, start = out + r * size, first + r * terms
+        o, b = U(to), U(base + half[start] * size)
+        for i in range(U(size)):
+            z[o + i] = z[b + i]
+        weigh(algebra, z, to, theta[edge[start]], lanes)
+        for a in range(start + 1, start + terms):
+            x, t = base + half[a] * size, theta[edge[a]]
+            for output in range(algebra.outputs):
+                at = (1 + output * algebra.order) * lanes
+                _merge(algebra.order, z, to, to + at, t, -1, x, x + at, tmp, lanes)
+            b = U(x)
+            for i in range(U(lanes)):
+                z[o + i] += t * z[b + i]
+
+
+def mix_scaled(algebra: Moments, z: Floats, out: int, x: int, w: int, tmp: int, lanes: int) -> None:
+    """Merge z[x] with a weight per lane into z[out]."""
+    for output in range(algebra.outputs):
+        at = (1 + output * algebra.order) * lanes
+        _merge(algebra.order, z, out, out + at, 1.0, w, x, x + at, tmp, lanes)
+    o, a, b = U(out), U(w), U(x)
+    for i in range(U(lanes)):
+        z[o + i] += z[a + i] * z[b + i]
+
+
+def scale(algebra: Moments, z: Floats, out: int, theta: float, lanes: int) -> None:
+    """Multiply the mass at z[out] by θ; mean and moments stay."""
+    o = U(out)
+    for i in range(U(lanes)):
+        z[o + i] *= theta
+
+
+def unit(algebra: Moments, c: Floats, e: int, z: Floats, out: int, w: int, lanes: int) -> None:
+    """Merge one value of a leaf: a point mass at φ_e."""
+    order = algebra.order
+    for output in range(algebra.outputs):
+        first, phi = 1 + output * order, c[e, output]
+        for i in range(lanes):
+            at = out + first * lanes + i
+            old, new = z[out + i], z[w + i]
+            if new > 0.0:
+                share, rest = new / (old + new), old / (old + new)
+                delta = phi - z[at]
+                for k in range(order, 1, -1):
+                    a, b = 1.0, 1.0
+                    for j in range(1, k + 1):
+                        a *= -share * delta / (k - j + 1)
+                        b *= rest * delta / (k - j + 1)
+                        if j >= 2:
+                            a += z[at + (j - 1) * lanes]
+                    z[at + (k - 1) * lanes] = rest * a + share * b
+                z[at] += share * delta
+    o, mass = U(out), U(w)
+    for i in range(U(lanes)):
+        z[o + i] += z[mass + i]
+
+
+@register_jitable  # type: ignore[untyped-decorator]
+def _merge(
+    order: int,
+    z: Floats,
+    mass: int,
+    out: int,
+    theta: float,
+    w: int,
+    other_mass: int,
+    x: int,
+    tmp: int,
+    lanes: int,
+) -> None:
+    """Merge the mean and moments at x into those at out; the caller adds the masses.
+
+    The new mass is θ times z[other_mass], and times z[w] unless w is negative.
+    """
+    old_mass, new_mass, weight = U(mass), U(other_mass), U(max(w, 0))
+    o, a = U(out), U(x)
+    if order == 2 and w < 0:  # the common case
+        o2, a2 = U(out + lanes), U(x + lanes)
+        for i in range(U(lanes)):
+            old, new = z[old_mass + i], theta * z[new_mass + i]
+            total = old + new if old + new > 0.0 else 1.0
+            share, rest = new / total, old / total
+            delta = z[a + i] - z[o + i]
+            z[o2 + i] = rest * z[o2 + i] + share * z[a2 + i] + 0.5 * share * rest * delta * delta
+            z[o + i] += share * delta
+        return
+    # Vectors of both shares, of both means as seen from the common one, and of two sums
+    shares, rests, back, ahead = U(tmp), U(tmp + lanes), U(tmp + 2 * lanes), U(tmp + 3 * lanes)
+    b, f = U(tmp + 4 * lanes), U(tmp + 5 * lanes)
+    for i in range(U(lanes)):
+        z[f + i] = theta * z[new_mass + i]
+    if w >= 0:
+        for i in range(U(lanes)):
+            z[f + i] *= z[weight + i]
+    for i in range(U(lanes)):
+        old, new = z[old_mass + i], z[f + i]
+        total = old + new if old + new > 0.0 else 1.0
+        share, rest = new / total, old / total
+        delta = z[a + i] - z[o + i]
+        z[shares + i] = share
+        z[rests + i] = rest
+        z[back + i] = -share * delta
+        z[ahead + i] = rest * delta
+    for k in range(order, 1, -1):
+        # Σ_j C_j/j! d^(k-j)/(k-j)! by Horner's rule; C_0 = 1 and C_1 = 0
+        start = 1.0 / (k * (k - 1))
+        oj, aj = U(out + lanes), U(x + lanes)
+        for i in range(U(lanes)):
+            z[b + i] = start * z[back + i] * z[back + i] + z[oj + i]
+            z[f + i] = start * z[ahead + i] * z[ahead + i] + z[aj + i]
+        for j in range(3, k + 1):
+            factor = 1.0 / (k - j + 1)
+            oj, aj = U(out + (j - 1) * lanes), U(x + (j - 1) * lanes)
+            for i in range(U(lanes)):
+                z[b + i] = factor * z[b + i] * z[back + i] + z[oj + i]
+                z[f + i] = factor * z[f + i] * z[ahead + i] + z[aj + i]
+        ok = U(out + (k - 1) * lanes)
+        for i in range(U(lanes)):
+            z[ok + i] = z[rests + i] * z[b + i] + z[shares + i] * z[f + i]
+    for i in range(U(lanes)):
+        z[o + i] -= z[back + i]

@@ -1,0 +1,88 @@
+"""What every algebra must define, as the walk calls it.
+
+The recursion of a pair needs six operations on the states of pairs, and an algebra's
+``width``, ``scratch`` and ``constants``. A state is
+``width`` numbers for each of ``lanes`` rows, at an offset of one long array z.
+An algebra is a NamedTuple type; numba picks the implementation by that type, so
+one walk is compiled into one loop per algebra.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from numba.extending import overload
+
+from expecta.common.arrays import Floats
+
+__all__ = [
+    "clear",
+    "constants",
+    "join",
+    "mix",
+    "mix_scaled",
+    "register",
+    "scale",
+    "scratch",
+    "unit",
+    "width",
+]
+
+_modules: dict[type, ModuleType] = {}
+
+
+def width(algebra: Any) -> int:
+    """Count the numbers that a pair holds per lane."""
+    return int(_modules[type(algebra)].width(algebra))
+
+
+def scratch(algebra: Any) -> int:
+    """Count the numbers per lane that ``join`` and ``mix`` need beside."""
+    return int(_modules[type(algebra)].scratch(algebra))
+
+
+def constants(algebra: Any, *given: Any) -> Floats:
+    """Turn g's parameters into the numbers that ``join`` and ``unit`` read.  # (edges, ...)."""
+    table: Floats = _modules[type(algebra)].constants(algebra, *given)
+    return table
+
+
+def clear(algebra: Any, *rest: Any) -> None:
+    """Set a state to the empty sum."""
+
+
+def join(algebra: Any, *rest: Any) -> None:
+    """Add the product of two states, shifted by g's edge: the AND step and the OR over g."""
+
+
+def mix(algebra: Any, *rest: Any) -> None:
+    """Set states, one or a run, to θ-weighted sums of states: the OR over p."""
+
+
+def mix_scaled(algebra: Any, *rest: Any) -> None:
+    """Add one state with a weight per lane: the OR over p where exponents differ."""
+
+
+def scale(algebra: Any, *rest: Any) -> None:
+    """Multiply a state by θ: the OR over p where there is one edge."""
+
+
+def unit(algebra: Any, *rest: Any) -> None:
+    """Add one value of a leaf, with a weight per lane."""
+
+
+def register(algebra: type, module: ModuleType) -> None:
+    """Make a module's functions the implementation for its NamedTuple type."""
+    _modules[algebra] = module
+
+
+def _dispatch(name: str) -> Any:
+    def implementation(algebra: Any, *rest: Any) -> Any:
+        return getattr(_modules[algebra.instance_class], name)
+
+    return implementation
+
+
+for _operation in (width, clear, join, mix, mix_scaled, scale, unit):
+    overload(_operation, strict=False)(_dispatch(_operation.__name__))

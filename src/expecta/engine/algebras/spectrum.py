@@ -1,0 +1,121 @@
+"""Complex numbers: E[e 1_m exp(z g)] for some complex z per channel.
+
+With z = i t this is the characteristic function; with real z the moment-generating
+function. A channel is one output of g at one z.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from expecta.common.arrays import Complexes, Floats
+from expecta.common.kernels import U
+from expecta.engine.algebras.linear import mix, mix_scaled, scale
+
+__all__ = [
+    "Spectrum",
+    "clear",
+    "constants",
+    "join",
+    "mix",
+    "mix_scaled",
+    "scale",
+    "scratch",
+    "turn",
+    "unit",
+    "width",
+]
+
+
+class Spectrum(NamedTuple):
+    """One complex number per channel; a join costs two complex products per channel."""
+
+    channels: int
+
+
+def constants(algebra: Spectrum, phi: Floats, exponents: Complexes) -> Floats:
+    """Return exp(z φ) as real and imaginary parts, outputs outermost."""
+    assert algebra.channels == phi.shape[1] * len(exponents)
+    factor = turn(phi[:, :, None], exponents).reshape(len(phi), -1)
+    return np.stack([factor.real, factor.imag], axis=2).reshape(len(phi), -1)
+
+
+def turn(a: Floats, z: Complexes) -> Complexes:
+    """Return exp(a z), the rounding of the phase a · Im z put back.
+
+    A phase counts modulo 2π, so that a large one loses as many digits as it has turns. The
+    product's rounding error is recovered exactly (Dekker) and multiplied on afterwards.
+    """
+    frequency = np.imag(z)
+    phase = a * frequency
+    (a_high, a_low), (t_high, t_low) = _halves(a), _halves(frequency)
+    lost = ((a_high * t_high - phase) + a_high * t_low + a_low * t_high) + a_low * t_low
+    turned: Complexes = np.exp(a * np.real(z) + 1j * phase) * (1.0 + 1j * lost)
+    return turned
+
+
+def _halves(a: Floats) -> tuple[Floats, Floats]:
+    """Split into two numbers of half the digits each."""
+    scaled = 134217729.0 * a  # 2^27 + 1
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
+def width(algebra: Spectrum) -> int:
+    """Count the numbers that a pair holds per lane."""
+    return 2 * algebra.channels
+
+
+def scratch(algebra: Spectrum) -> int:
+    """Count the numbers that ``join`` needs beside."""
+    return 0
+
+
+def clear(algebra: Spectrum, z: Floats, out: int, lanes: int) -> None:
+    """Set z[out] to the empty sum."""
+    o = U(out)
+    for i in range(U(2 * algebra.channels * lanes)):
+        z[o + i] = 0.0
+
+
+def join(
+    algebra: Spectrum,
+    c: Floats,
+    e: int,
+    z: Floats,
+    out: int,
+    x: int,
+    y: int,
+    tmp: int,
+    fresh: bool,
+    lanes: int,
+) -> None:
+    """Add exp(z φ_e) · z[x] · z[y] to z[out], or set it."""
+    for k in range(algebra.channels):
+        cr, ci = c[e, 2 * k], c[e, 2 * k + 1]
+        o, oi = U(out + 2 * k * lanes), U(out + (2 * k + 1) * lanes)
+        a, ai = U(x + 2 * k * lanes), U(x + (2 * k + 1) * lanes)
+        b, bi = U(y + 2 * k * lanes), U(y + (2 * k + 1) * lanes)
+        if fresh:  # two loops and not a test inside one, which would not be vectorised
+            for i in range(U(lanes)):
+                real = z[a + i] * z[b + i] - z[ai + i] * z[bi + i]
+                imag = z[a + i] * z[bi + i] + z[ai + i] * z[b + i]
+                z[o + i] = cr * real - ci * imag
+                z[oi + i] = cr * imag + ci * real
+        else:
+            for i in range(U(lanes)):
+                real = z[a + i] * z[b + i] - z[ai + i] * z[bi + i]
+                imag = z[a + i] * z[bi + i] + z[ai + i] * z[b + i]
+                z[o + i] += cr * real - ci * imag
+                z[oi + i] += cr * imag + ci * real
+
+
+def unit(algebra: Spectrum, c: Floats, e: int, z: Floats, out: int, w: int, lanes: int) -> None:
+    """Add w · exp(z φ_e) to z[out]."""
+    a = U(w)
+    for k in range(2 * algebra.channels):
+        o, f = U(out + k * lanes), c[e, k]
+        for i in range(U(lanes)):
+            z[o + i] += f * z[a + i]

@@ -1,0 +1,94 @@
+"""The expectation of a sum of boxes under a circuit, given what is known of each row."""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from expecta.circuits.probabilistic import ProbabilisticCircuit
+from expecta.common.arrays import Floats, Ints
+from expecta.common.settings import Progress, current
+from expecta.common.threads import each
+from expecta.engine.boxes.box_layout import mixing, parts
+from expecta.engine.boxes.box_recursion import expect, unconditional
+from expecta.engine.boxes.box_sums import BoxSum
+from expecta.engine.plan import walk
+
+__all__ = ["Expectation"]
+
+ROWS = 64  # per call of the kernel
+ROUND = 16  # calls of each thread, after which progress is shown
+
+
+class Expectation:
+    """A sum of boxes, compiled for one circuit. Exact for any sum, overlapping boxes included."""
+
+    def __init__(self, p: ProbabilisticCircuit, boxes: BoxSum) -> None:
+        self.boxes = boxes
+        self._parts, self._value = parts(boxes, p.vtree, walk(p.vtree))
+        self._take(p)
+
+    def _take(self, p: ProbabilisticCircuit) -> None:
+        self._p = mixing(p, walk(p.vtree))
+        self._at = np.append(0, np.cumsum(np.diff(self._parts.start) * self._p.n_nodes))
+
+    def under(self, p: ProbabilisticCircuit) -> Expectation:
+        """Return the same sum for another circuit over the same vtree and values.
+
+        Cost: sorting the circuit's edges; the boxes are not written anew.
+        """
+        other = copy(self)
+        other.__dict__.pop("_prior", None)
+        other._take(p)
+        return other
+
+    @cached_property
+    def _prior(self) -> Any:
+        return unconditional(self._p, self._parts, self._at)
+
+    @property
+    def n_parts(self) -> int:
+        """How many different parts the boxes have, over all vtree nodes."""
+        return int(self._parts.start[-1])
+
+    def __call__(self, codes: Ints) -> Floats:
+        """Compute the expectation for rows of codes, -1 where unknown.  # (rows, outputs).
+
+        Equal rows are computed once, and so are vtree nodes below which neighbours among the
+        sorted rows agree. Cost per row: for every other vtree node the parts that the known
+        values allow and that differ in what is unknown, times the edges of p there.
+        """
+        if len(self._p.variable) == 1:
+            return self._alone(codes[:, 0])
+        # in the order of the walk, so that neighbours agree on whole parts of the vtree
+        walked = self._p.variable[self._p.order]
+        walked = walked[walked >= 0]
+        found, which = np.unique(codes[:, walked], axis=0, return_inverse=True)
+        rows = np.empty((len(found), len(walked)), np.int32)
+        rows[:, walked] = found
+        out = np.empty((len(rows), self._value.shape[1]))
+        prior, threads = self._prior, current().n_threads()
+
+        def some(begin: int) -> None:
+            end = min(begin + ROWS, len(rows))
+            expect(self._p, self._parts, self._value, prior, self._at, rows, begin, end, out)
+
+        begins = range(0, len(rows), ROWS)
+        with Progress("rows", len(rows)) as progress, threadpool_limits(1):
+            for at in range(0, len(begins), threads * ROUND):
+                now = begins[at : at + threads * ROUND]
+                each(some, [(begin,) for begin in now], threads)
+                progress.advance(min(len(rows), now[-1] + ROWS) - now[0])
+        return out[which.ravel()]
+
+    def _alone(self, codes: Ints) -> Floats:
+        """Compute the same where there is a single variable, so that nothing is joined."""
+        values, share = self.boxes(np.arange(len(self._p.leaf))[:, None]), self._p.leaf[:, None]
+        values = np.where(share > 0, values, np.nan)
+        mean = np.nansum(share * values, axis=0, keepdims=True) / share.sum()
+        found: Floats = np.append(values, mean, axis=0)[codes]
+        return found

@@ -1,0 +1,319 @@
+"""The probability of many boxes at once, row by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.common.kernels import U, kernel
+from expecta.engine.boxes.box_layout import Mixing, Parts
+
+__all__ = ["expect", "unconditional"]
+
+Array = npt.NDArray[Any]
+
+SMALL = 1e-100  # probabilities of a layer below this are scaled
+AT_ONCE = 64  # pairs of halves that are multiplied together
+DENSE = 1 << 14  # pairs of halves up to which they are told apart by a table
+
+
+@kernel
+def unconditional(p: Mixing, parts: Parts, at: Array) -> Array:
+    """Compute every part's probability given each node of p, where nothing is known."""
+    out = np.zeros(at[-1])
+    both = np.empty(AT_ONCE * max(1, np.max(np.diff(p.element_at))))
+    for v in p.order:
+        if p.variable[v] >= 0:
+            _leaf(p, parts, v, out, at[v])
+            continue
+        one, two = p.tree_left[v], p.tree_right[v]
+        some = slice(parts.start[v], parts.start[v + 1])
+        pair_left = at[one] + parts.left[some].astype(np.int64) * p.n_nodes[one]
+        pair_right = at[two] + parts.right[some].astype(np.int64) * p.n_nodes[two]
+        _join(p, v, out, out, pair_left, pair_right, both, out, at[v])
+    return out
+
+
+@kernel
+def _leaf(p: Mixing, parts: Parts, v: int, out: Array, at: int) -> None:
+    """Add up the weights of the values that each part allows, from sums over pairs, of pairs..."""
+    width = p.n_nodes[v]
+    cards = (p.leaf_at[v + 1] - p.leaf_at[v]) // width
+    tree = np.empty((2 * cards, width))
+    tree[cards:] = p.leaf[p.leaf_at[v] : p.leaf_at[v + 1]].reshape(cards, width)
+    for k in range(cards - 1, 0, -1):
+        tree[k] = tree[2 * k] + tree[2 * k + 1]
+    for u in range(parts.start[v + 1] - parts.start[v]):
+        total = out[at + u * width : at + (u + 1) * width]
+        for run in range(parts.run_at[parts.start[v] + u], parts.run_at[parts.start[v] + u + 1]):
+            low, high = cards + parts.low[run], cards + parts.high[run]
+            while low < high:
+                if low & 1:
+                    total += tree[low]
+                    low += 1
+                if high & 1:
+                    high -= 1
+                    total += tree[high]
+                low >>= 1
+                high >>= 1
+
+
+@kernel
+def _mix(
+    p: Mixing, v: int, left: Array, a: int, right: Array, b: int, out: Array, here: int
+) -> None:
+    """Join two halves, and sum over the elements of p."""
+    for n in range(p.n_nodes[v]):
+        out[here + n] = 0.0
+    for q in range(p.element_at[v], p.element_at[v + 1]):
+        both = left[a + p.left[q]] * right[b + p.right[q]]
+        if both != 0.0:
+            for run in range(p.run_at[q], p.run_at[q + 1]):
+                first = p.weight_at[run]
+                to = here + p.run_node[run]
+                for n in range(p.weight_at[run + 1] - first):
+                    out[U(to + n)] += p.weight[U(first + n)] * both
+
+
+@kernel
+def _join(
+    p: Mixing,
+    v: int,
+    left: Array,
+    right: Array,
+    pair_left: Array,
+    pair_right: Array,
+    both: Array,
+    out: Array,
+    at: int,
+) -> None:
+    """Compute the vectors of a layer from pairs of halves: a product of matrices, if dense."""
+    width = p.n_nodes[v]
+    if not p.dense[v]:
+        for k in range(len(pair_left)):
+            _mix(p, v, left, pair_left[k], right, pair_right[k], out, at + k * width)
+        return
+    first = p.element_at[v]
+    height = p.element_at[v + 1] - first
+    begin = p.weight_at[p.run_at[first]]
+    weight = p.weight[begin : begin + height * width].reshape(height, width)
+    for some in range(0, len(pair_left), AT_ONCE):
+        n = min(AT_ONCE, len(pair_left) - some)
+        for k in range(n):
+            a, b = pair_left[some + k], pair_right[some + k]
+            for q in range(height):
+                x, y = left[a + p.left[first + q]], right[b + p.right[first + q]]
+                both[U(k * height + q)] = x * y
+        here = at + some * width
+        np.dot(
+            both[: n * height].reshape(n, height),
+            weight,
+            out[here : here + n * width].reshape(n, width),
+        )
+
+
+@kernel
+def expect(
+    p: Mixing,
+    parts: Parts,
+    value: Array,
+    prior: Array,
+    at: Array,
+    codes: Array,
+    begin: int,
+    end: int,
+    out: Array,
+) -> None:
+    """Write the expectation of the sum of boxes for some rows; NaN where they are impossible.
+
+    For a row most parts are dead, as a known value lies outside of them, and many are
+    alike, as they differ in what they ask of known values only. ``rep`` tells for each
+    part which of the vectors of its layer is its own, -1 for none. Of a layer with more
+    parts than boxes are alive only those of living boxes are looked at.
+    """
+    n_layers = len(p.variable)
+    work = np.empty(at[-1])
+    rep = np.empty(parts.start[-1], np.int32)
+    seen = np.full(parts.start[-1], -1, np.int32)  # the row that a part was last looked at for
+    count = np.empty(n_layers, np.int64)
+    known = np.empty(n_layers, np.uint8)  # whether a value below is known
+    new = np.empty(n_layers, np.uint8)  # whether values below differ from those of the last row
+    whole = np.zeros(n_layers, np.uint8)  # whether all parts were looked at
+    alive = np.empty(len(value), np.int64)
+    most = np.max(np.diff(parts.start))
+    pair_left = np.empty(most, np.int64)
+    pair_right = np.empty(most, np.int64)
+    both = np.empty(AT_ONCE * max(1, np.max(np.diff(p.element_at))))
+    table = np.zeros(DENSE, np.int64)
+    size = 1
+    while size < 2 * most:
+        size *= 2
+    hash_key = np.zeros(size, np.int64)
+    hash_id = np.zeros(size, np.int64)
+    stamp = np.int64(0)
+    root = p.order[n_layers - 1]
+    for r in range(begin, end):
+        for v in range(n_layers):
+            if p.variable[v] >= 0:
+                x = codes[r, p.variable[v]]
+                new[v] = r == begin or x != codes[r - 1, p.variable[v]]
+                if new[v]:
+                    known[v] = x >= 0
+                    count[v] = _place(p, parts, v, x, rep, work, at[v])
+        n_alive = _alive(parts, rep, alive)
+        for v in p.order[: n_layers - 1]:
+            if p.variable[v] >= 0:
+                continue
+            one, two = p.tree_left[v], p.tree_right[v]
+            new[v] = new[one] | new[two]
+            if whole[v] and not new[v]:  # as it was for the row before
+                continue
+            n_parts = parts.start[v + 1] - parts.start[v]
+            known[v] = known[one] | known[two]
+            reps = rep[parts.start[v] : parts.start[v + 1]]
+            whole[v] = not known[v] or n_parts <= n_alive or parts.of_box_at[v] < 0
+            if not known[v]:
+                count[v] = n_parts
+                for u in range(n_parts):
+                    reps[u] = u
+                continue
+            left_reps = rep[parts.start[one] : parts.start[one + 1]]
+            right_reps = rep[parts.start[two] : parts.start[two + 1]]
+            lefts = parts.left[parts.start[v] : parts.start[v + 1]]
+            rights = parts.right[parts.start[v] : parts.start[v + 1]]
+            looked = seen[parts.start[v] : parts.start[v + 1]]
+            n_right = count[two]
+            dense = count[one] * n_right <= DENSE
+            looks = n_parts if whole[v] else n_alive
+            mask = np.int64(1)
+            while mask < 2 * looks:
+                mask *= 2
+            mask -= 1
+            stamp += 1
+            found = 0
+            for k in range(looks):
+                u = k
+                if not whole[v]:
+                    u = parts.of_box[parts.of_box_at[v] + alive[k]]
+                    if looked[u] == r:
+                        continue
+                    looked[u] = r
+                i, j = left_reps[lefts[u]], right_reps[rights[u]]
+                if i < 0 or j < 0:
+                    reps[u] = -1
+                    continue
+                key = i * n_right + j
+                own = found
+                if dense:
+                    known_as = table[key]
+                    if known_as >> 32 == stamp:
+                        own = known_as & 0xFFFFFFFF
+                    else:
+                        table[key] = (stamp << 32) | found
+                else:
+                    tag = (stamp << 40) ^ key
+                    slot = (key * np.int64(0x9E3779B97F4A7C1)) >> 20 & mask
+                    while hash_key[slot] != tag and hash_key[slot] >> 40 == stamp:
+                        slot = (slot + 1) & mask
+                    if hash_key[slot] == tag:
+                        own = hash_id[slot]
+                    else:
+                        hash_key[slot] = tag
+                        hash_id[slot] = found
+                reps[u] = own
+                if own == found:
+                    pair_left[found] = at[one] + i * p.n_nodes[one]
+                    pair_right[found] = at[two] + j * p.n_nodes[two]
+                    found += 1
+            left = work if known[one] else prior
+            right = work if known[two] else prior
+            _join(p, v, left, right, pair_left[:found], pair_right[:found], both, work, at[v])
+            count[v] = found
+            _scale(work, at[v], p.n_nodes[v], found)
+        one, two = p.tree_left[root], p.tree_right[root]
+        left = work if known[one] else prior
+        right = work if known[two] else prior
+        _sum_up(p, parts, value, left, right, at, rep, alive[:n_alive], root, out[r])
+
+
+@kernel
+def _place(p: Mixing, parts: Parts, v: int, x: int, rep: Array, work: Array, at: int) -> int:
+    """Find the parts of a leaf that a value lies in; returns how many vectors the leaf has."""
+    first, n_parts = parts.start[v], parts.start[v + 1] - parts.start[v]
+    if x < 0:
+        for u in range(n_parts):
+            rep[first + u] = u
+        return int(n_parts)
+    for u in range(first, first + n_parts):
+        rep[u] = -1
+        for run in range(parts.run_at[u], parts.run_at[u + 1]):
+            if parts.low[run] <= x < parts.high[run]:
+                rep[u] = 0
+    width = p.n_nodes[v]
+    for n in range(width):
+        work[at + n] = p.leaf[p.leaf_at[v] + x * width + n]
+    _scale(work, at, width, 1)
+    return 1
+
+
+@kernel
+def _alive(parts: Parts, rep: Array, alive: Array) -> int:
+    """List the boxes that no known value lies outside of; returns their number."""
+    found = 0
+    for box in range(len(alive)):
+        lives = True
+        for k in range(parts.asked_at[box], parts.asked_at[box + 1]):
+            if rep[parts.asked[k]] < 0:
+                lives = False
+                break
+        if lives:
+            alive[found] = box
+            found += 1
+    return found
+
+
+@kernel
+def _scale(work: Array, at: int, width: int, count: int) -> None:
+    """Make the vectors of a layer larger, if the first part's, which asks nothing, is small."""
+    most = 0.0
+    for n in range(width):
+        most = max(most, work[at + n])
+    if 0.0 < most < SMALL:
+        for k in range(at, at + width * count):
+            work[k] /= most
+
+
+@kernel
+def _sum_up(
+    p: Mixing,
+    parts: Parts,
+    value: Array,
+    left: Array,
+    right: Array,
+    at: Array,
+    rep: Array,
+    alive: Array,
+    root: int,
+    out: Array,
+) -> None:
+    """Add up the boxes at the root, divided by the probability of what is known."""
+    one, two = p.tree_left[root], p.tree_right[root]
+    total = 0.0
+    out[:] = 0.0
+    for u in alive:
+        k = parts.start[root] + u
+        x = at[one] + rep[parts.start[one] + parts.left[k]] * p.n_nodes[one]
+        y = at[two] + rep[parts.start[two] + parts.right[k]] * p.n_nodes[two]
+        share = 0.0
+        for q in range(p.element_at[root], p.element_at[root + 1]):
+            for run in range(p.run_at[q], p.run_at[q + 1]):  # the root is a single node
+                weight = p.weight[p.weight_at[run]]
+                share += weight * left[x + p.left[q]] * right[y + p.right[q]]
+        if u == 0:
+            total = share
+        for k in range(len(out)):
+            out[k] += share * value[u, k]
+    for k in range(len(out)):
+        out[k] = out[k] / total if total > 0.0 else np.nan

@@ -1,0 +1,131 @@
+"""Down with choices: one edge per visited node, the best or a random one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.common.arrays import Bools, Floats
+from expecta.common.kernels import kernel
+from expecta.engine.layers import Layers
+from expecta.engine.passes.leaves import Leaves
+from expecta.engine.passes.upward import room, share, up
+from expecta.engine.probabilities import Weights
+
+__all__ = ["complete", "draw"]
+
+Array = npt.NDArray[Any]
+
+
+@kernel
+def complete(
+    p: Layers,
+    weights: Weights,
+    leaves: Leaves,
+    codes: Array,
+    lanes: int,
+    out: Array,
+    start: int,
+    impossible: Bools,
+    first: int,
+    last: int,
+) -> None:
+    """Write the most probable completion of the rows ``first`` to ``last`` of the codes.
+
+    ``leaves`` must hold greatest probabilities; row 0 of the codes is ``out[start]``.
+    """
+    z, elements = room(p, lanes)
+    root = len(p.variable) - 1
+    scaled = np.zeros(root + 1, np.uint8)
+    chosen = np.zeros(root + 1, np.int64)
+    for row in range(first, last, lanes):
+        live = min(lanes, last - row)
+        up(p, weights, leaves, codes, row, live, z, elements, scaled, lanes, True)
+        for i in range(live):
+            impossible[start + row + i] = not z[2 * p.node_start[root] * lanes + i] > 0.0
+            if impossible[start + row + i]:
+                continue
+            chosen[root] = 0
+            for v in range(root, -1, -1):
+                x, n = p.variable[v], chosen[v]
+                state = codes[x, row + i] if x >= 0 else 0
+                best, greatest = 0, -1.0
+                node = p.node_start[v] + n
+                for a in range(p.edge_start[node], p.edge_start[node + 1]):
+                    part = share(p, weights, leaves, v, n, a, state, z, i, lanes)
+                    if part > greatest:
+                        best, greatest = a, part
+                if x >= 0:
+                    out[start + row + i, x] = p.target[best]
+                else:
+                    e = p.element_start[v] + p.target[best]
+                    chosen[p.tree_left[v]] = p.left[e]
+                    chosen[p.tree_right[v]] = p.right[e]
+
+
+@kernel
+def draw(
+    p: Layers,
+    weights: Weights,
+    leaves: Leaves,
+    codes: Array,
+    lanes: int,
+    uniforms: Floats,
+    per_row: int,
+    skipped: int,
+    out: Array,
+    impossible: Bools,
+    first: int,
+    last: int,
+) -> None:
+    """Write the draws ``first`` to ``last``; ``per_row`` of them belong to each row of the codes.
+
+    The first row lacks its first ``skipped`` draws. Draw d takes its random numbers,
+    one per vtree node, from ``uniforms[d]``, so that it does not matter who draws it.
+    """
+    z, elements = room(p, lanes)
+    root = len(p.variable) - 1
+    scaled = np.zeros(root + 1, np.uint8)
+    chosen = np.zeros(root + 1, np.int64)
+    # Running sums of the shares of a node's edges, made when a row first comes by.
+    sums = np.zeros(p.edge_start[p.node_start[root + 1]], np.float64)
+    seen = np.full(p.node_start[root + 1], -1, np.int64)
+    first_row, last_row = (first + skipped) // per_row, -(-(last + skipped) // per_row)
+    for row in range(first_row, last_row, lanes):
+        live = min(lanes, last_row - row)
+        up(p, weights, leaves, codes, row, live, z, elements, scaled, lanes, False)
+        for i in range(live):
+            if not z[2 * p.node_start[root] * lanes + i] > 0.0:
+                impossible[row + i] = True
+                continue
+            d0 = max(first, (row + i) * per_row - skipped)
+            d1 = min(last, (row + i + 1) * per_row - skipped)
+            for d in range(d0, d1):
+                chosen[root] = 0
+                for v in range(root, -1, -1):
+                    x, n = p.variable[v], chosen[v]
+                    node = p.node_start[v] + n
+                    a, b = p.edge_start[node], p.edge_start[node + 1]
+                    if seen[node] != row + i:
+                        seen[node] = row + i
+                        state = codes[x, row + i] if x >= 0 else 0
+                        total = 0.0
+                        for edge in range(a, b):
+                            total += share(p, weights, leaves, v, n, edge, state, z, i, lanes)
+                            sums[edge] = total
+                    # The first running sum above u; an edge of share zero never is.
+                    u = uniforms[d, v] * sums[b - 1]
+                    while b - a > 1:
+                        middle = (a + b - 1) // 2
+                        if sums[middle] > u:
+                            b = middle + 1
+                        else:
+                            a = middle + 1
+                    if x >= 0:
+                        out[d, x] = p.target[a]
+                    else:
+                        e = p.element_start[v] + p.target[a]
+                        chosen[p.tree_left[v]] = p.left[e]
+                        chosen[p.tree_right[v]] = p.right[e]

@@ -1,0 +1,75 @@
+"""Entropy, bottom-up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.common.arrays import Bools, Floats
+from expecta.common.kernels import kernel
+from expecta.engine.layers import Layers
+from expecta.engine.passes.leaves import Leaves
+from expecta.engine.passes.upward import room, share, up
+from expecta.engine.probabilities import Weights
+
+__all__ = ["entropies"]
+
+Array = npt.NDArray[Any]
+
+
+@kernel
+def entropies(
+    p: Layers,
+    weights: Weights,
+    leaves: Leaves,
+    codes: Array,
+    lanes: int,
+    out: Floats,
+    start: int,
+    impossible: Bools,
+    first: int,
+    last: int,
+) -> None:
+    """Write the posterior entropy of a deterministic p for rows ``first`` to ``last``.
+
+    H[n] = Σ share · (H[left] + H[right] − log share) over the edges of n: their rows
+    are disjoint, so that choosing an edge is part of choosing a row. All terms are
+    positive, and nothing cancels.
+    """
+    z, elements = room(p, lanes)
+    root = len(p.variable) - 1
+    scaled = np.zeros(root + 1, np.uint8)
+    h = np.zeros(p.node_start[root + 1] * lanes, np.float64)
+    for row in range(first, last, lanes):
+        live = min(lanes, last - row)
+        up(p, weights, leaves, codes, row, live, z, elements, scaled, lanes, False)
+        for v in range(root + 1):
+            x, own = p.variable[v], p.node_start[v]
+            for n in range(p.node_start[v + 1] - own):
+                for i in range(live):
+                    state = codes[x, row + i] if x >= 0 else 0
+                    # The largest share comes last: near one, its logarithm is that of the others.
+                    total, others, largest, below_largest = 0.0, 0.0, 0.0, 0.0
+                    for a in range(p.edge_start[own + n], p.edge_start[own + n + 1]):
+                        part = share(p, weights, leaves, v, n, a, state, z, i, lanes)
+                        below = 0.0
+                        if x < 0:
+                            e = p.element_start[v] + p.target[a]
+                            left, right = p.tree_left[v], p.tree_right[v]
+                            below += h[(p.node_start[left] + p.left[e]) * lanes + i]
+                            below += h[(p.node_start[right] + p.right[e]) * lanes + i]
+                        if part > largest:
+                            part, largest = largest, part
+                            below, below_largest = below_largest, below
+                        if part > 0.0:
+                            total += part * (below - np.log(part))
+                            others += part
+                    if largest > 0.0:
+                        log = np.log1p(-others) if others < 0.5 else np.log(largest)
+                        total += largest * (below_largest - log)
+                    h[(own + n) * lanes + i] = total
+        for i in range(live):
+            out[start + row + i] = h[p.node_start[root] * lanes + i]
+            impossible[start + row + i] = not z[2 * p.node_start[root] * lanes + i] > 0.0

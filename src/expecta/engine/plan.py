@@ -1,0 +1,76 @@
+"""The plan: everything about a circuit pair that does not depend on the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from expecta.circuits.probabilistic import ProbabilisticCircuit
+from expecta.circuits.regression import RegressionCircuit
+from expecta.circuits.vtree import Vtree
+from expecta.common.arrays import Floats, Ints
+from expecta.engine.layers import Layers, layers
+from expecta.engine.pairing import Pairing, no_pairs, pairing
+from expecta.engine.probabilities import LOG_UNIT, Weights
+
+__all__ = ["Plan", "walk"]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A compiled pair, or p alone. Immutable; several threads may use it at once."""
+
+    vtree: Vtree
+    cardinalities: Ints
+    p: Layers
+    weights: Weights
+    g: Layers
+    phi: Floats  # (edges of g, outputs)
+    pairs: Pairing
+    order: Ints  # a walk of the vtree, children first, that keeps few layers alive
+
+    @classmethod
+    def of(cls, p: ProbabilisticCircuit, g: RegressionCircuit | None) -> Plan:
+        """Compile. Cost: edges of p times edges of g per vtree node."""
+        structure = p.structure if g is None else g.structure
+        return cls(
+            vtree=p.vtree,
+            cardinalities=p.cardinalities,
+            p=layers(p.structure),
+            weights=_weights(p),
+            g=layers(structure),
+            phi=np.zeros((structure.n_edges, 0)) if g is None else g.weight,
+            pairs=no_pairs(p.structure) if g is None else pairing(p.structure, structure),
+            order=walk(p.vtree),
+        )
+
+    @property
+    def n_joins(self) -> int:
+        """How many pairs of AND gates a row costs."""
+        return len(self.pairs.join_left)
+
+
+def _weights(p: ProbabilisticCircuit) -> Weights:
+    exponent = np.minimum(np.ceil(p.log_weight / LOG_UNIT), 0.0) + 0.0
+    by_layer = np.minimum.reduceat(exponent, p.structure.edge_start[p.structure.node_start[:-1]])
+    at_leaf = p.vtree.variable >= 0
+    return Weights(
+        mantissa=np.exp(p.log_weight - exponent * LOG_UNIT),
+        exponent=exponent,
+        log=p.log_weight,
+        scaled=((by_layer < 0) & ~at_leaf).astype(np.uint8),
+    )
+
+
+def walk(vtree: Vtree) -> Ints:
+    """Walk children first, the larger child before the smaller."""
+    order: list[int] = []
+    todo = [vtree.root]
+    while todo:  # parents first, the smaller child first; then turned round
+        v = todo.pop()
+        order.append(v)
+        if vtree.variable[v] < 0:
+            a, b = int(vtree.left[v]), int(vtree.right[v])
+            todo += [b, a] if vtree.size[a] < vtree.size[b] else [a, b]
+    return np.array(order[::-1])

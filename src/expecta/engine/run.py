@@ -1,0 +1,197 @@
+"""The engine: evidence in, the state of the root pair out.
+
+Rows are taken in batches. In a batch, layers below the sharing frontier are computed
+once per evidence pattern and kept until their parents are done; above it, blocks of
+rows small enough for the cache walk the rest of the vtree. Threads take subtrees in
+the first part and ranges of rows in the second; every lane is computed the same way
+whatever its neighbours, so answers depend neither on threads nor on batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from expecta.circuits.evidence import Evidence
+from expecta.common.arrays import Floats, Ints
+from expecta.common.settings import Progress, current
+from expecta.common.threads import each
+from expecta.engine.algebras import scratch, width
+from expecta.engine.plan import Plan
+from expecta.engine.row_patterns import distinct_rows, number_patterns
+from expecta.engine.schedule import Schedule, Sizes, schedule
+from expecta.engine.walk import walk
+
+__all__ = ["Root", "run", "run_each"]
+
+MEMORY = 192 * 1024 * 1024  # bytes for the shared layers of a batch
+CELLS = 4 * 1024 * 1024  # cells of evidence in a batch
+WORK = 16_000_000_000  # multiplications in a batch: a second or so until the bar moves
+SMALL = 1_000_000  # multiplications below which threads cost more than they bring
+
+
+class Root(NamedTuple):
+    """The root's values, not yet divided by the probability of the evidence."""
+
+    q: Floats  # (rows,) probability of the evidence is q · 2^(256 exponent) · exp(log_scale)
+    exponent: Floats  # (rows,)
+    log_scale: Floats  # (rows,) logarithm of the greatest weights of soft evidence
+    state: Floats  # (width, rows); (0, rows) where the supports of p and g never meet
+
+
+def run(plan: Plan, algebra: Any, constants: Floats, evidence: Evidence) -> Root:
+    """Walk the pair for every row of the evidence.
+
+    Cost: ``plan.n_joins`` products of states per distinct row at most, less where rows
+    agree on the variables below a vtree node.
+    """
+    return run_each(plan, algebra, [lambda: constants], evidence)[0]
+
+
+def run_each(
+    plan: Plan, algebra: Any, constants: Sequence[Callable[[], Floats]], evidence: Evidence
+) -> list[Root]:
+    """Walk the pair once for each table of constants; patterns and schedule are common to all."""
+    equal = _equal_rows(plan, evidence)
+    if equal is not None:
+        first, kind = equal
+        roots = run_each(plan, algebra, constants, evidence[first])
+        return [Root(*(part[..., kind] for part in root)) for root in roots]
+    sizes = Sizes.of(plan, width(algebra), scratch(algebra))
+    tables = _Tables.of(evidence)
+    n = len(evidence)
+    out = np.empty((len(constants), int(sizes.rows[-1]), n))
+    per_row = max(1, int(sizes.cost.sum()))
+    batch = max(64, min(CELLS // len(plan.cardinalities), WORK // per_row))
+    with Progress("rows", n * len(constants)) as progress:
+        start = 0
+        while start < n:
+            stop = min(n, start + batch)
+            ready = _Batch.of(plan, sizes, tables, evidence, start, stop)
+            if ready is None:
+                batch = (stop - start + 1) // 2
+                continue
+            shared = np.empty(ready.todo.shared_size)
+            for table, root in zip(constants, out, strict=True):
+                ready.walk(plan, algebra, table(), shared, root[:, start:stop])
+                progress.advance(stop - start)
+            start = stop
+    log_scale = tables.log_scale(evidence)
+    return [Root(root[0], root[1], log_scale, root[2:]) for root in out]
+
+
+def _equal_rows(plan: Plan, evidence: Evidence) -> tuple[Ints, Ints] | None:
+    """Find rows that are equal, where that pays and fits in memory."""
+    tree = plan.vtree
+    if not 16 <= len(evidence) <= 16 * CELLS // len(plan.cardinalities):
+        return None
+    codes = np.stack(evidence.codes).astype(np.int32)
+    n_states = np.array([len(table) for table in evidence.states])
+    return distinct_rows(tree.left, tree.right, tree.variable, codes, n_states)
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Some rows, ready to walk."""
+
+    todo: Schedule
+    maps: Ints  # pattern numbers of rows and of patterns' children
+    root_pattern: Ints | None  # (rows,) where the root itself is shared
+    lanes: int
+    n_rows: int
+
+    @classmethod
+    def of(
+        cls, plan: Plan, sizes: Sizes, tables: _Tables, evidence: Evidence, start: int, stop: int
+    ) -> _Batch | None:
+        """Find the patterns and make the schedule; None where it needs too much memory."""
+        tree, n = plan.vtree, stop - start
+        codes = np.stack([code[start:stop] for code in evidence.codes]).astype(np.int32)
+        n_states = np.array([len(table) for table in tables.log])
+        patterns = number_patterns(tree.left, tree.right, tree.variable, codes, n_states)
+        lanes = sizes.lanes(plan, n)
+        todo = schedule(plan, sizes, patterns, tables.log, n, lanes)
+        if 8 * todo.shared_size > MEMORY and n > lanes:
+            return None
+        maps = np.concatenate([patterns.pattern_of.reshape(-1), patterns.children])
+        shared = not len(todo.upper)
+        root_pattern = patterns.pattern_of[patterns.row[tree.root]] if shared else None
+        return cls(todo, maps, root_pattern, lanes, n)
+
+    def walk(
+        self, plan: Plan, algebra: Any, constants: Floats, shared: Floats, out: Floats
+    ) -> None:
+        """Fill ``out`` (vectors of the root layer, rows); ``shared`` is memory to work in."""
+        todo, lanes, n = self.todo, self.lanes, self.n_rows
+        flags = np.zeros(len(plan.vtree), np.uint8)
+
+        def do(steps: Ints, first: int, last: int) -> None:
+            walk(
+                algebra,
+                plan.p,
+                plan.weights,
+                plan.g,
+                constants,
+                plan.pairs,
+                steps,
+                np.zeros(todo.local_size),
+                todo.room,
+                shared,
+                flags,
+                self.maps,
+                todo.states,
+                lanes,
+                first,
+                last,
+            )
+
+        work = sum(todo.group_cost) + todo.upper_cost * n
+        threads = current().n_threads() if work > SMALL else 1
+        each(do, [(steps, 0, 1) for steps in _deal(todo, threads)], threads)
+        if len(todo.upper):
+            part = -(-n // (threads * lanes)) * lanes
+            each(do, [(todo.upper, a, min(n, a + part)) for a in range(0, n, part)], threads)
+        root = shared[todo.root_at :][: len(out) * todo.root_lanes].reshape(len(out), -1)
+        out[:] = root if self.root_pattern is None else root[:, self.root_pattern]
+
+
+def _deal(todo: Schedule, threads: int) -> list[Ints]:
+    """Deal the shared subtrees out to threads, the costliest first."""
+    hands: list[list[Ints]] = [[] for _ in range(threads)]
+    load = [0] * threads
+    for k in np.argsort(todo.group_cost, kind="stable")[::-1].tolist():
+        least = load.index(min(load))
+        hands[least].append(todo.groups[k])
+        load[least] += todo.group_cost[k]
+    return [np.concatenate(hand) for hand in hands if hand]
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Log-weights of every evidence state, the greatest of each taken out."""
+
+    log: list[Floats]  # per variable (states, values)
+    top: list[Floats | None]  # per variable (states,); None where all are zero
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> _Tables:
+        log: list[Floats] = []
+        top: list[Floats | None] = []
+        with np.errstate(divide="ignore"):
+            for table in evidence.states:
+                greatest = table.max(axis=1, initial=0.0)
+                plain = bool(np.all((greatest == 1.0) | (greatest == 0.0)))
+                greatest[greatest == 0.0] = 1.0
+                log.append(np.log(table) if plain else np.log(table) - np.log(greatest)[:, None])
+                top.append(None if plain else np.log(greatest))
+        return cls(log, top)
+
+    def log_scale(self, evidence: Evidence) -> Floats:
+        total = np.zeros(len(evidence))
+        for top, codes in zip(self.top, evidence.codes, strict=True):
+            if top is not None:
+                total += top[codes]
+        return total

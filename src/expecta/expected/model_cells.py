@@ -1,0 +1,216 @@
+"""Columns cut so finely that no question of a model is rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from expecta.common.arrays import Floats, Ints
+from expecta.densities.density import Density
+from expecta.engine.boxes import Runs, runs
+from expecta.readers import Unreadable
+from expecta.readers.features import Features
+from expecta.readers.forms import Question
+from expecta.readers.thresholds import cut_points
+from expecta.tables.column import Column
+from expecta.tables.number_column import NumberColumn
+
+__all__ = ["Cells"]
+
+FAR = (1e300, 1e100, 1e30, 1e15, 1e9, 1e6)  # numbers beyond are cut no more, if all goes well
+BEGIN = (-1.0 + 2**-53, 0.0, 5e-324)  # where functions like logarithms do
+TIMES = ("date", "datetime", "duration")
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A density whose values are fine enough for a model, and one raw value for each.
+
+    Within a value of the density every question of the model has one answer.
+    """
+
+    density: Density
+    features: Features
+    variable: Ints  # the density's variable of each raw column
+    examples: tuple[Any, ...]  # of each raw column, a raw value for each value of the density
+
+    @classmethod
+    def of(
+        cls,
+        density: Density,
+        features: Features,
+        questions: Sequence[Question],
+        X: Any,
+        max_bins: int = 1,
+    ) -> Cells:
+        """Cut the columns of a density.
+
+        Parameters
+        ----------
+        density, features
+            What is known of the columns, and what the model makes of them.
+        questions
+            What the model asks of features.
+        X
+            The table that the density learned from: it says how much of a bin lies on either
+            side of a cut.
+        max_bins
+            Cut numbers into so many bins at least, if they have as many.
+
+        Raises
+        ------
+        Unreadable
+            If a question cannot be asked of the raw column.
+        """
+        encoder = density.encoder_
+        variable = np.array([encoder.variable(name) for name in features.columns], np.int64)
+        thresholds = {}
+        for place, name in enumerate(features.columns):
+            column = encoder.columns_[variable[place]].plain
+            if isinstance(column, NumberColumn):
+                cuts = _cuts(features, place, column, questions)
+                if len(cuts):
+                    thresholds[name] = cuts
+        fine = density.refined(X, max_bins=max_bins, thresholds=thresholds)
+        found = [fine.encoder_.columns_[one] for one in variable.tolist()]
+        examples = tuple(_with_missing(column, _examples(column.plain)) for column in found)
+        return cls(fine, features, variable, examples)
+
+    def answers(self, questions: Sequence[Question]) -> list[tuple[int, Runs, Runs]]:
+        """Return the variable that each question is about, and the values of yes and of no.
+
+        A question about a feature that is the same for all rows has the variable -1, of one
+        value.
+        """
+        constant = self.features(self.features.rows)[0]
+        known: dict[int, Floats] = {}
+        scales: dict[int, _Scale] = {}
+        out = []
+        for question in questions:
+            feature = question.feature
+            place = int(self.features.source[feature])
+            if feature not in scales:
+                if place >= 0 and place not in known:
+                    known[place] = self.features.values(place, self.examples[place])
+                own = int(np.searchsorted(self.features.of(place), feature))
+                values = known[place][:, own] if place >= 0 else constant[[feature]]
+                scales[feature] = _Scale.of(values)
+            variable = int(self.variable[place]) if place >= 0 else -1
+            out.append((variable, *scales[feature].ask(question)))
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Scale:
+    """A feature's number for each value of a column."""
+
+    numbers: Floats
+    rises: bool  # whether they never fall, a last NaN aside
+    rounded: Floats  # to 32 bits
+
+    @classmethod
+    def of(cls, numbers: Floats) -> _Scale:
+        with np.errstate(over="ignore"):
+            rounded = numbers.astype(np.float32).astype(np.float64)
+        whole = numbers[:-1] if np.isnan(numbers[-1]) else numbers
+        return cls(numbers, bool(np.all(whole[1:] >= whole[:-1])), rounded)
+
+    def ask(self, question: Question) -> tuple[Runs, Runs]:
+        """Return the values of yes and of no; a threshold on a scale takes a search."""
+        if question.among is not None or not self.rises:
+            yes = question.ask(self.numbers)
+            return runs(yes), runs(~yes)
+        numbers = self.rounded if question.single else self.numbers
+        n = len(numbers) - int(np.isnan(numbers[-1]))
+        cut = int(np.searchsorted(numbers[:n], question.at_most, side="right"))
+        below, above = ((0, cut) if cut else ()), ((cut, n) if cut < n else ())
+        if n == len(numbers):
+            return below, above
+        if question.missing:
+            return _with_last(below, n), above
+        return below, _with_last(above, n)
+
+
+def _with_last(one: Runs, n: int) -> Runs:
+    """Add the value n to a set of smaller ones."""
+    return (*one[:-1], n + 1) if one and one[-1] == n else (*one, n, n + 1)
+
+
+def _cuts(features: Features, place: int, column: Column, questions: Sequence[Question]) -> Floats:
+    """Find where the answers about a column of numbers change."""
+    found: list[Floats] = [np.zeros(0)]
+    for feature in features.of(place).tolist():
+        asked = [q for q in questions if q.feature == feature]
+        if not asked:
+            continue
+        if column.kind in TIMES:
+            raise Unreadable(f"column {column.name!r} holds times; sampling is used instead")
+        for question in asked:
+            if question.among is not None:
+                values = _numbers(features, column, question)
+                found += [values, np.nextafter(values, -np.inf)]
+        steps = [q for q in asked if q.among is None]
+        if steps:
+            if not features.monotone[feature]:
+                raise Unreadable(
+                    f"a tree asks about a feature of column {column.name!r} that need not rise "
+                    f"or fall with it; sampling is used instead"
+                )
+            lows = [-one for one in FAR] + list(BEGIN)
+            low = _end(features, place, [one for one in lows if one < column.lows[0]])
+            high = _end(features, place, [one for one in FAR if one > column.highs[-1]])
+            low = float(column.lows[0]) if low is None else low
+            high = float(column.highs[-1]) if high is None else high
+            found.append(cut_points(features, place, feature, steps, low, high))
+    return np.unique(np.concatenate(found))
+
+
+def _numbers(features: Features, column: Column, question: Question) -> Floats:
+    """Return the raw numbers that a question takes for categories."""
+    if features.steps:
+        raise Unreadable(
+            f"a tree takes numbers of column {column.name!r} for categories after a "
+            f"transformer; sampling is used instead"
+        )
+    listed = features.listed.get(question.feature)  # then it speaks of places in this list
+    found = question.among if listed is None else listed
+    return np.array(sorted(float(value) for value in found or ()))
+
+
+def _end(features: Features, place: int, candidates: Sequence[float]) -> float | None:
+    """Return the first number that the transformers take, and make numbers of."""
+    for one in candidates:
+        try:
+            if np.all(np.isfinite(features.values(place, np.array([one])))):
+                return one
+        except (ValueError, ArithmeticError):  # too large, or outside of what a function takes
+            continue
+    return None
+
+
+def _with_missing(column: Column, examples: Any) -> Any:
+    """Add a missing one, where that is a value."""
+    if column.plain is column:
+        return examples
+    return [*examples, None] if isinstance(examples, list) else np.append(examples, np.nan)
+
+
+def _examples(column: Column) -> Any:
+    """Return a raw value for each value of a column."""
+    if isinstance(column, NumberColumn):
+        if not len(column.edges):
+            return column.means
+        return np.append(np.nextafter(column.edges[0], -np.inf), column.edges)
+    if column.other:
+        raise Unreadable(
+            f"the density takes rare categories of column {column.name!r} together; give one "
+            f"whose encoder keeps them apart, or have sampling used instead"
+        )
+    if column.kind == "code":
+        return np.arange(column.cardinality)
+    if column.kind == "unknown":
+        raise Unreadable(f"nothing was known of column {column.name!r}; leave it out")
+    return list(column.values)

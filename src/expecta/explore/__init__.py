@@ -1,1 +1,0 @@
-"""Questions about a model: of groups, of single decisions, of columns."""

@@ -1,1 +1,0 @@
-"""The questions and their answers."""

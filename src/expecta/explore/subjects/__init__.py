@@ -1,1 +1,0 @@
-"""What is asked about: one number that a model returns, whatever computes its expectation."""

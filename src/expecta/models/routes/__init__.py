@@ -1,1 +1,0 @@
-"""Ways to the expectation of a model: additive and boxes, which are exact, and sampling."""

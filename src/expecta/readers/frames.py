@@ -1,0 +1,183 @@
+"""Rows as transformers take them: pandas and polars frames, arrays and sparse matrices."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from expecta.common.arrays import Floats
+from expecta.readers import Unreadable
+
+__all__ = ["column", "marked", "names", "numbers", "pick", "put", "take", "transformed", "width"]
+
+
+def is_pandas(data: Any) -> bool:
+    """Whether it is a frame or a column of pandas."""
+    return nw.dependencies.is_pandas_dataframe(data) or nw.dependencies.is_pandas_series(data)
+
+
+def is_polars(data: Any) -> bool:
+    """Whether it is a frame or a column of polars."""
+    return nw.dependencies.is_polars_dataframe(data) or nw.dependencies.is_polars_series(data)
+
+
+def width(data: Any) -> int:
+    """How many columns there are; a single column counts as one."""
+    return int(data.shape[1]) if len(data.shape) > 1 else 1
+
+
+def names(data: Any) -> list[Any] | None:
+    """Return the names of the columns, or None if they only have places."""
+    return list(data.columns) if hasattr(data, "columns") else None
+
+
+def transformed(transformer: Any, data: Any) -> Any:
+    """Transform as the user's model would, without its warnings, which would come often."""
+    own = data.clone() if is_polars(data) else data.copy()  # it may be overwritten
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return transformer.transform(own)
+
+
+def take(data: Any, rows: npt.NDArray[np.intp]) -> Any:
+    """Return some rows, or the same several times; always a copy."""
+    if is_pandas(data):
+        return data.iloc[rows].reset_index(drop=True)
+    return data[rows]
+
+
+def pick(data: Any, places: Sequence[int], flat: bool = False) -> Any:
+    """Return some columns, or a single one of one dimension."""
+    if flat and sparse.issparse(data):
+        return data[:, [int(places[0])]].toarray()[:, 0]
+    chosen: Any = int(places[0]) if flat else [int(place) for place in places]
+    return data.iloc[:, chosen] if is_pandas(data) else data[:, chosen]
+
+
+def put(data: Any, place: int, values: Any) -> Any:
+    """Return the rows with other values in one column, which keeps its type if it can hold them."""
+    if is_pandas(data):
+        if len(data.shape) == 1:
+            return _pandas_series(values, data.dtype)
+        data = data.copy()
+        data.isetitem(place, _pandas_series(values, data.dtypes.iloc[place]).set_axis(data.index))
+        return data
+    if is_polars(data):
+        if len(data.shape) == 1:
+            return _polars_series(data.name, values, data.dtype)
+        name = data.columns[place]
+        return data.with_columns(_polars_series(name, values, data.schema[name]))
+    if sparse.issparse(data):
+        return type(data)(put(data.toarray(), place, values))
+    given = _fitting(np.asarray(values), data.dtype)
+    if len(data.shape) == 1:
+        return given
+    # a whole array has one type, so a number that is no integer changes that of all
+    data = data.astype(np.result_type(data.dtype, given.dtype))
+    data[:, place] = given
+    return data
+
+
+def marked(values: Any, mark: Any) -> Any:
+    """Return values with another mark than None for what is missing, unless that is None."""
+    if mark is None or str(getattr(values, "dtype", "object")) != "object":
+        return values
+    return np.array([mark if one is None else one for one in values], object)
+
+
+def column(data: Any, place: int, values: Any) -> Any:
+    """Return values of one column alone, of the type that it has in the rows."""
+    return put(pick(data, [place], flat=True), 0, values)
+
+
+def numbers(data: Any, places: Sequence[int] | None = None) -> Floats:
+    """Return columns as the numbers that a model computes with.  # (rows, columns).
+
+    A categorical column of a frame counts as the places of its values among its categories,
+    and NaN where it is unknown, as gradient boosting does.
+    """
+    if len(data.shape) == 1:
+        data = data.to_frame() if hasattr(data, "to_frame") else data[:, None]
+    if places is not None:
+        data = pick(data, places)
+    if sparse.issparse(data):
+        return np.asarray(data.toarray(), np.float64)
+    if not is_pandas(data) and not is_polars(data):
+        return _floats(np.asarray(data))
+    found = np.empty(data.shape, np.float64)
+    for j in range(width(data)):
+        found[:, j] = _frame_column(pick(data, [j], flat=True))
+    return found
+
+
+def _frame_column(series: Any) -> Floats:
+    dtype = series.dtype
+    if is_polars(series):
+        series = series.to_physical() if str(dtype).startswith("Enum") else series
+        if not (series.dtype.is_numeric() or str(dtype) == "Boolean"):
+            raise _not_numbers(dtype)
+        return np.asarray(series.cast(float).fill_null(np.nan).to_numpy(), np.float64)
+    if hasattr(series, "cat"):
+        codes = series.cat.codes.to_numpy().astype(np.float64)
+        return np.where(codes < 0, np.nan, codes)
+    if dtype.kind in "iufb":
+        return np.asarray(series.to_numpy(np.float64, na_value=np.nan), np.float64)
+    return _floats(series.to_numpy())
+
+
+def _floats(array: npt.NDArray[Any]) -> Floats:
+    if array.dtype.kind not in "iufbO":
+        raise _not_numbers(array.dtype)
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise _not_numbers("text") from None
+
+
+def _not_numbers(dtype: Any) -> Unreadable:
+    return Unreadable(
+        f"a column reaches the model as {dtype} and not as numbers; encode it in the pipeline, "
+        f"or have sampling used instead"
+    )
+
+
+def _fitting(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Convert values to a type of NumPy, unless it cannot hold them."""
+    if dtype.kind == "O" or dtype == values.dtype:
+        return values.astype(dtype)
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return values.astype(dtype)
+    if dtype.kind in "iub" and values.dtype.kind in "iubf":
+        with np.errstate(invalid="ignore"):
+            same = values.astype(dtype)
+        return same if np.array_equal(same, values) else values.astype(np.float64)
+    return values
+
+
+def _pandas_series(values: Any, dtype: Any) -> Any:
+    pandas = nw.dependencies.get_pandas()
+    if str(dtype) == "object":  # which text is no longer, once it is guessed
+        return pandas.Series(values, dtype=object)
+    series = pandas.Series(values)
+    kind: Any = getattr(dtype, "numpy_dtype", dtype)  # of a column that may have unknown integers
+    if series.dtype != dtype and kind.kind in "iub" and series.dtype.kind in "iubf":
+        series = pandas.Series(_fitting(series.to_numpy(), kind))
+        return series if series.dtype.kind == "f" else series.astype(dtype)
+    return series.astype(dtype)
+
+
+def _polars_series(name: str, values: Any, dtype: Any) -> Any:
+    polars = nw.dependencies.get_polars()
+    given = np.asarray(values)
+    if (dtype.is_integer() or str(dtype) == "Boolean") and given.dtype.kind in "iubf":
+        given = _fitting(given, np.dtype(np.int64))
+        series = polars.Series(name, given)
+        return series if given.dtype.kind == "f" else series.cast(dtype)
+    return polars.Series(name, given.tolist()).cast(dtype)

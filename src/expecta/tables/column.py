@@ -1,0 +1,250 @@
+"""What the encoder learned of one column: its values, and what they are to the user."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from expecta.common.arrays import Floats, Ints
+from expecta.common.errors import DomainError
+from expecta.tables.cells import Cells
+from expecta.tables.scalars import Scalar, is_missing
+
+__all__ = ["CodeColumn", "Column", "as_codes", "inside"]
+
+LARGEST_CODE = 65_535
+_NONE = np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of the table as a variable with the values 0 .. cardinality - 1.
+
+    This class itself is a column of which training knew nothing: it has one value, which
+    no cell has. The others derive from it.
+
+    Attributes
+    ----------
+    name, kind, dtype
+        The column's name, "category", "boolean", "integer", "number", "date", "datetime",
+        "duration", "code" (an array's integers, as they are) or "unknown" (nothing was
+        known of it), and the type that the table gave it.
+    cardinality
+        How many values the variable has.
+    counts
+        Training weight of each value.
+    values, other
+        The categories; whether a last value stands for all further ones.
+    edges
+        Inner edges of the bins: value j stands for ``edges[j-1] <= x < edges[j]``.
+    means, stds, lows, highs
+        Mean, spread, least and largest of the training numbers in each bin. Times are in
+        microseconds, since 1970 where they are dates.
+    step
+        Numbers are multiples of this; 0 where they are not.
+    zone
+        The time zone of times that have one.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    cardinality: int
+    counts: Floats
+    values: tuple[Scalar, ...] = ()
+    other: bool = False
+    edges: Floats = field(default_factory=_NONE.copy)
+    means: Floats = field(default_factory=_NONE.copy)
+    stds: Floats = field(default_factory=_NONE.copy)
+    lows: Floats = field(default_factory=_NONE.copy)
+    highs: Floats = field(default_factory=_NONE.copy)
+    step: float = 0.0
+    zone: str | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A readable text for every value."""
+        return ("unknown",)
+
+    @property
+    def plain(self) -> Column:
+        """The column itself; where a hole is a value, the column of all others."""
+        return self
+
+    def encode(self, cells: Cells, *, unseen: str = "unknown") -> Ints:
+        """Return the value of every cell, -1 where it is unknown."""
+        if unseen == "error" and cells.kind != "unknown":
+            raise DomainError(
+                f"column {self.name!r} has a value and had none in training; "
+                f"use unseen='unknown' to ignore it"
+            )
+        return np.full(len(cells), -1, np.int32)
+
+    def decode(self, codes: Ints, rng: np.random.Generator | None) -> Any:
+        """Return cells for values: floats with NaN, or objects with None."""
+        return np.full(len(codes), None, object)
+
+    def numeric(self) -> Floats:
+        """Return the number that each value stands for."""
+        raise DomainError(f"the values of column {self.name!r} are categories, not numbers")
+
+    def weights(self, fact: Any) -> Floats | None:
+        """Return the weight of each value given a fact, None where it says nothing.
+
+        A fact is a value, a list or set of values, or an interval of two numbers (a tuple;
+        see `between`). What is missing says nothing.
+        """
+        if isinstance(fact, np.ndarray):
+            fact = fact.tolist()
+        if isinstance(fact, list | set | frozenset | range) or self._is_set(fact):
+            if any(isinstance(one, tuple) for one in fact) and not self._is_set(()):
+                raise DomainError(
+                    f"a list of intervals of column {self.name!r}; ask for one interval at a time"
+                )
+            parts = [self.weights(one) for one in fact]
+            known = [part for part in parts if part is not None]
+            if len(known) < len(parts):
+                raise DomainError(f"a missing value among those of column {self.name!r}")
+            total: Floats = np.zeros(self.cardinality)
+            for part in known:
+                total = np.minimum(total + part, 1.0)
+            return total
+        if isinstance(fact, tuple):
+            if len(fact) != 2:
+                raise DomainError(f"an interval of column {self.name!r} has two ends: {fact!r:.60}")
+            if self.step or fact[0] is None or fact[1] is None or fact[0] != fact[1]:
+                return self.between(*fact)
+            fact = fact[0]  # a point of numbers that are not whole is a value
+        if is_missing(fact):
+            return None
+        weights = np.zeros(self.cardinality)
+        weights[self.code(fact)] = 1.0
+        return weights
+
+    def code(self, value: Any) -> int:
+        """Return the value that stands for something the user says."""
+        raise DomainError(f"nothing is known of column {self.name!r}, so it cannot be {value!r}")
+
+    def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
+        """Return the share of each value that lies between two ends; None is an open end.
+
+        ``closed`` says which ends belong to the interval: "both", "left", "right", "neither".
+        """
+        raise DomainError(
+            f"column {self.name!r} has no numbers, so {low!r} to {high!r} is no interval of it; "
+            f"for a set of values use a list"
+        )
+
+    def _is_set(self, fact: object) -> bool:
+        """Whether a tuple is a set of values, as it is where there are no intervals."""
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class CodeColumn(Column):
+    """A column of an integer array: the integers 0, 1, 2, ... are the values."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A readable text for every value."""
+        return tuple(map(str, range(self.cardinality)))
+
+    def encode(self, cells: Cells, *, unseen: str = "unknown") -> Ints:
+        """Return the integers themselves."""
+        return as_codes(
+            cells.as_numbers("number")[:, None], np.array([self.cardinality]), [self.name], unseen
+        )[:, 0]
+
+    def decode(self, codes: Ints, rng: np.random.Generator | None) -> Any:
+        """Return the integers as floats, NaN where unknown."""
+        return np.where(codes < 0, np.nan, codes.astype(np.float64))
+
+    def numeric(self) -> Floats:
+        """Return the integers."""
+        return np.arange(self.cardinality, dtype=np.float64)
+
+    def code(self, value: Any) -> int:
+        """Return the integer, if it is one of the values."""
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = -1.0
+        if number in range(self.cardinality):
+            return int(number)
+        raise DomainError(
+            f"variable {self.name!r} takes the values 0 .. {self.cardinality - 1}, not {value!r}"
+        )
+
+    def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
+        """Return 1 for the integers between the ends."""
+        numbers = self.numeric()
+        return inside(
+            numbers,
+            -np.inf if low is None else float(low),
+            np.inf if high is None else float(high),
+            closed,
+        )
+
+
+def inside(numbers: Floats, low: float, high: float, closed: str) -> Floats:
+    """Return 1 for numbers between two ends, else 0."""
+    if closed not in ("both", "left", "right", "neither"):
+        raise ValueError(f"closed is 'both', 'left', 'right' or 'neither', not {closed!r}")
+    above = numbers >= low if closed in ("both", "left") else numbers > low
+    below = numbers <= high if closed in ("both", "right") else numbers < high
+    return (above & below).astype(np.float64)
+
+
+def as_codes(array: Any, cards: Ints | None, names: Collection[str], unseen: str) -> Ints:
+    """Check a whole array of values 0, 1, 2, ... at once.  # (rows, columns).
+
+    -1 among integers and NaN among floats is unknown; with ``cards`` a larger value than
+    there are is unknown too, or an error.
+    """
+    if array.dtype.kind == "f":
+        array = _whole(array, names)
+    if array.size and array.dtype.kind == "i" and (least := int(np.min(array))) < -1:
+        raise DomainError(
+            f"the array has the integer {least}; values are 0, 1, 2, ... and -1 is unknown"
+        )
+    top = np.max(array, axis=0, initial=0) if array.dtype.kind != "b" else np.zeros(1)
+    if cards is None:
+        if np.any(top > LARGEST_CODE):
+            raise DomainError(
+                f"an integer array holds values 0, 1, 2, ... up to {LARGEST_CODE}, not "
+                f"{int(np.max(top))}; for numbers use a frame, a dict of columns or floats"
+            )
+    elif np.any(top >= cards):
+        beyond = array >= cards
+        if unseen == "error":
+            row, column = (int(i[0]) for i in np.nonzero(beyond))
+            raise DomainError(
+                f"row {row} has {array[row, column]} for variable {list(names)[column]!r}, which "
+                f"takes the values 0 .. {cards[column] - 1}; use unseen='unknown' to ignore it"
+            )
+        array = np.where(beyond, -1, array.astype(np.int64))
+    codes: Ints = array.astype(np.int32)
+    return codes
+
+
+def _whole(array: Floats, names: Collection[str]) -> Ints:
+    """Return floats as integers, NaN as -1; in blocks of rows that stay in cache."""
+    out = np.empty(array.shape, np.int32)
+    block = max(1, 2**16 // max(array.shape[1], 1))
+    for first in range(0, len(array), block):
+        part = array[first : first + block]
+        unknown = np.isnan(part)
+        known = np.where(unknown, 0.0, part)
+        bad = (known < 0) | (known != np.floor(known))
+        if np.any(bad):
+            row, column = (int(i[0]) for i in np.nonzero(bad))
+            raise DomainError(
+                f"row {first + row} has {part[row, column]} for variable {list(names)[column]!r}, "
+                f"whose values are 0, 1, 2, ...; use NaN for unknown"
+            )
+        out[first : first + block] = np.minimum(known, LARGEST_CODE + 1.0)
+        out[first : first + block][unknown] = -1
+    return out

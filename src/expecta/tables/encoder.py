@@ -1,0 +1,355 @@
+"""The encoder: a table of any columns as a table of categorical variables, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from expecta.circuits.evidence import Evidence
+from expecta.common.arrays import Floats, Ints
+from expecta.common.errors import DomainError
+from expecta.common.text import suggestion
+from expecta.tables.category_column import fit_categories
+from expecta.tables.cells import Cells
+from expecta.tables.column import CodeColumn, Column, as_codes
+from expecta.tables.encoder_options import Options
+from expecta.tables.encoder_state import read_state, write_state
+from expecta.tables.missing_column import HoledColumn
+from expecta.tables.number_column import fit_numbers
+from expecta.tables.sample_weights import weights_for
+from expecta.tables.table import Table, check_size, read_table
+from expecta.tables.write_table import write_table
+
+__all__ = ["Encoder"]
+
+
+class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turn every column of a table into one variable with the values 0, 1, 2, ...
+
+    Categories and Booleans are values as they are, numbers and times fall in bins, and
+    what is missing is unknown (-1). What the values were is kept, so that answers are in
+    the user's units. A table is a pandas, polars or Arrow frame, a dict of columns, or a
+    two-dimensional array; the same columns give the same values whichever it is.
+
+    **An array of integers** (a NumPy array or list of rows whose type is integer or
+    Boolean) holds the values 0, 1, 2, ... themselves, and -1 is unknown. Integers in a frame
+    or a dict are numbers.
+
+    Numbers are 64-bit floats underneath, and times microseconds in such a float.
+
+    Parameters
+    ----------
+    max_bins
+        At most so many bins per column, not counting those that thresholds add. By default
+        twice the cube root of the weight of its known values, but from 8 to 32: where rows
+        are few, what columns tell about each other drowns in many bins.
+    bins
+        How to cut numbers: "quantile" (bins of about equal weight; a value that weighs as
+        much as a bin has its own, and up to ``max_bins`` distinct numbers are all kept
+        apart), "width" (bins of equal width), "adaptive" (an irregular histogram by
+        penalised likelihood, after Rozenholc, Mildenberger and Gather 2010; ten bins of
+        equal width where that is a single bin), or all edges in increasing order, the
+        outer two included. Or a mapping from columns to one of these; columns that it does
+        not name have "quantile". A bin is ``low <= x < high``, and numbers beyond the
+        outer edges fall in the end bins.
+    max_categories
+        At most so many values for a column of categories: if there are more, the most
+        frequent are kept and the last value is "other". A category never seen in training
+        is then "other" too. A column with a distinct category in nearly every row (an
+        identifier) is "other" throughout.
+    kinds
+        Columns to read as another kind than they look: a mapping from columns to
+        "category", "number", "date", "datetime" or "duration".
+    thresholds
+        A mapping from columns to numbers t such that ``x <= t`` and ``x > t`` shall never
+        share a bin, to the last bit: the edge is the next float after t.
+    unseen
+        A category that training did not have, where there is no "other": "unknown" treats
+        it as missing, "error" raises a DomainError. The same for integers of arrays.
+    missing_is_value
+        Names of columns in which a hole is a value, the last, like any other: it is known
+        that the cell is missing, and that tells of other columns. For holes that carry
+        information, such as a test that was not thought necessary.
+
+    Attributes
+    ----------
+    feature_names_in_, n_features_in_
+        The columns; those of arrays are called x0, x1, ...
+    cardinalities_
+        How many values each variable has.
+    columns_
+        What is known of each column, a list of `Column`.
+    notes_
+        Sentences about columns that are odd: constant, empty, an identifier.
+
+    Examples
+    --------
+    >>> table = {"age": [31, 54, None, 31], "smoker": ["no", "yes", "no", None]}
+    >>> encoder = Encoder().fit(table)
+    >>> encoder.transform(table).tolist()
+    [[0, 0], [1, 1], [-1, 0], [0, -1]]
+    >>> encoder.columns_[0].labels, encoder.columns_[1].labels
+    (('31', '54'), ('no', 'yes'))
+    >>> encoder.where(age=(18, 40)).weights(0).tolist()
+    [[1.0, 0.0]]
+    """
+
+    def __init__(
+        self,
+        *,
+        max_bins: int | None = None,
+        bins: str | Sequence[Any] | npt.NDArray[Any] | Mapping[str, Any] = "quantile",
+        max_categories: int = 64,
+        kinds: Mapping[str, str] | None = None,
+        thresholds: Mapping[str, Any] | None = None,
+        unseen: str = "unknown",
+        missing_is_value: Sequence[str] | None = None,
+    ) -> None:
+        self.max_bins = max_bins
+        self.bins = bins
+        self.max_categories = max_categories
+        self.kinds = kinds
+        self.thresholds = thresholds
+        self.unseen = unseen
+        self.missing_is_value = missing_is_value
+
+    # -- from a table to values -------------------------------------------------------
+
+    def fit(self, X: Any, y: object = None, sample_weight: npt.ArrayLike | None = None) -> Encoder:
+        """Learn the values of every column; rows count as much as their weight."""
+        options = Options.checked(self.get_params(deep=False))
+        table = read_table(X)
+        check_size(table)
+        options.check_names(table.names)
+        weight = None if sample_weight is None else weights_for(sample_weight, table.n_rows)
+        if weight is not None and not np.any(weight > 0):
+            raise DomainError("the weight of every row is zero, so there is nothing to learn from")
+        notes: list[str] = []
+        codes = _fit_codes(table, options, weight) if table.source == "codes" else {}
+        columns = [
+            codes.get(name) or _fit_column(table.column(place), options, weight, notes)
+            for place, name in enumerate(table.names)
+        ]
+        for place, name in enumerate(table.names):
+            if name in options.missing_is_value and name in codes:
+                raise ValueError(
+                    f"missing_is_value names the column {name!r} of an integer array, whose "
+                    f"values are codes; pass a frame, or give the missing a code of their own"
+                )
+            if name in options.missing_is_value:
+                gone = ~table.column(place).known
+                heavy = float(np.sum(gone if weight is None else weight[gone]))
+                columns[place] = HoledColumn.of(columns[place], heavy)
+        self._set(table.source, columns, notes)
+        return self
+
+    def transform(self, X: Any) -> Ints:
+        """Return the values of a table's cells, -1 where unknown.  # (rows, variables) int32.
+
+        Columns of frames and dicts are found by name, those of arrays by place. Further
+        columns are ignored; for a column that is not known at all pass a column of None.
+        """
+        return self.codes(X)
+
+    def codes(self, X: Any) -> Ints:
+        """Return what :meth:`transform` does, whatever scikit-learn's ``set_output`` says."""
+        check_is_fitted(self, "columns_")
+        table = read_table(X)
+        places = self._places(table)
+        array = table.array
+        plain = array is not None and array.dtype.kind in "iubf" and type(array) is np.ndarray
+        if plain and all(isinstance(column, CodeColumn) for column in self.columns_):
+            names = self.feature_names_in_.tolist()
+            return as_codes(array, self.cardinalities_, names, self.unseen)
+        out = np.empty((table.n_rows, len(places)), np.int32)
+        for variable, (column, place) in enumerate(zip(self.columns_, places, strict=True)):
+            out[:, variable] = column.encode(table.column(place), unseen=self.unseen)
+        return out
+
+    def evidence(self, X: Any) -> Evidence:
+        """Return what a table says of each variable, row by row."""
+        return Evidence.rows(self.codes(X), self.cardinalities_)
+
+    def where(self, facts: Mapping[str, Any] | None = None, /, **more: Any) -> Evidence:
+        """Return one row of evidence from facts about columns, by name.
+
+        A fact is a value; a list or set of values (for categories a tuple too); for numbers
+        and times an interval ``(low, high)``, both ends included and None for an open end;
+        or None for unknown. A number stands for the whole bin that it falls in.
+        A bin that an interval cuts gets its share as a weight, its training numbers taken
+        to be spread evenly between the least and the largest. An interval that contains
+        nothing is impossible evidence: all weights are zero. Dates may be ISO texts.
+
+        >>> encoder = Encoder().fit({"age": [31, 54, 60], "region": ["north", "south", "east"]})
+        >>> found = encoder.where(age=(None, 54), region=["north", "east"])
+        >>> found.weights(0).tolist(), found.weights(1).tolist()
+        ([[1.0, 1.0, 0.0]], [[1.0, 1.0, 0.0]])
+        """
+        check_is_fitted(self, "columns_")
+        evidence = Evidence.unknown(self.cardinalities_)
+        for name, fact in {**(facts or {}), **more}.items():
+            variable = self.variable(name)
+            weights = self.columns_[variable].weights(fact)
+            if weights is not None:
+                evidence = evidence.likelihood(variable, weights)
+        return evidence
+
+    def variable(self, name: str) -> int:
+        """Return the number of the variable that a column became."""
+        check_is_fitted(self, "columns_")
+        name = str(name)
+        names = self.feature_names_in_.tolist()
+        if name not in names:
+            raise DomainError(f"there is no column {name!r:.80}; {suggestion(name, names)}")
+        return int(names.index(name))
+
+    def column(self, name: str) -> Column:
+        """Return what is known of a column."""
+        found: Column = self.columns_[self.variable(name)]
+        return found
+
+    def values(self, name: str) -> Floats:
+        """Return the number that each value of a column stands for: the mean of its bin.
+
+        Times are in microseconds, since 1970 where they are dates.
+        """
+        return self.column(name).numeric()
+
+    # -- from values to a table -------------------------------------------------------
+
+    def inverse_transform(
+        self, X: npt.ArrayLike, *, seed: int | np.random.Generator | None = None
+    ) -> Any:
+        """Return a table of the fitted kind from values; -1 is missing.
+
+        A bin becomes the mean of the training numbers in it or, with a seed, a random number
+        that has the bin's range, mean and spread. The value "other" becomes its label.
+        """
+        check_is_fitted(self, "columns_")
+        codes = np.asarray(X)
+        if codes.ndim != 2 or codes.shape[1] != len(self.columns_):
+            raise DomainError(f"values need {len(self.columns_)} columns, not shape {codes.shape}")
+        if codes.dtype.kind not in "iub":
+            raise DomainError(f"values are integers, not {codes.dtype}")
+        if codes.size and (np.any(codes < -1) or np.any(codes >= self.cardinalities_)):
+            raise DomainError("a value is none of its variable: they are -1 .. cardinality - 1")
+        rng = None if seed is None else np.random.default_rng(seed)
+        return write_table(self.source_, self.columns_, codes.astype(np.int32), rng)
+
+    # -- what scikit-learn and files ask for ------------------------------------------
+
+    def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
+        """Return the names of the columns."""
+        check_is_fitted(self, "columns_")
+        names: npt.NDArray[np.object_] = self.feature_names_in_
+        return names
+
+    def summary(self) -> str:
+        """Return a line on every column, and the notes."""
+        check_is_fitted(self, "columns_")
+        width = max(len(column.name) for column in self.columns_)
+        lines = []
+        for column in self.columns_:
+            labels = [column.labels[i] for i in range(min(column.cardinality, 4))]
+            more = ", ..." if column.cardinality > 4 else ""
+            lines.append(
+                f"{column.name:<{width}}  {column.kind:<8}  {column.cardinality:>5} values  "
+                f"{', '.join(labels)}{more}"
+            )
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes_)])
+
+    def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Return all that was learned: what JSON can hold, and named arrays."""
+        check_is_fitted(self, "columns_")
+        return write_state(self.get_params(deep=False), self.source_, self.columns_, self.notes_)
+
+    @classmethod
+    def from_state(
+        cls, path: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+    ) -> Encoder:
+        """Return the encoder with a state; a FormatError about the file if it makes no sense."""
+        params, source, columns, notes = read_state(path, header, arrays)
+        encoder = cls(**params)
+        encoder._set(source, columns, notes)
+        return encoder
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _set(self, source: str, columns: list[Column], notes: list[str]) -> None:
+        self.source_ = source
+        self.columns_ = columns
+        self.notes_ = notes
+        self.n_features_in_ = len(columns)
+        self.feature_names_in_ = np.array([column.name for column in columns], object)
+        self.cardinalities_ = np.array([column.cardinality for column in columns], np.int32)
+
+    def _places(self, table: Table) -> list[int]:
+        """Return where a table has each fitted column."""
+        if not table.named:
+            if len(table.names) != len(self.columns_):
+                raise DomainError(
+                    f"X has {len(table.names)} features, but {type(self).__name__} is expecting "
+                    f"{len(self.columns_)} features as input"
+                )
+            return list(range(len(self.columns_)))
+        place = {name: i for i, name in enumerate(table.names)}
+        for name in self.feature_names_in_:
+            if name not in place:
+                raise DomainError(
+                    f"the table has no column {name!r}; if nothing is known of it, add it with "
+                    f"None in every row"
+                )
+        return [place[name] for name in self.feature_names_in_]
+
+
+def _fit_codes(table: Table, options: Options, weight: Floats | None) -> dict[str, Column]:
+    """Learn the columns of an integer array that are no other kind, blocks of rows at a time."""
+    assert table.array is not None
+    names = [name for name in table.names if name not in options.kinds]
+    if not names:
+        return {}
+    kept = [name not in options.kinds for name in table.names]
+    codes = as_codes(table.array if all(kept) else table.array[:, kept], None, names, "error")
+    cards = np.max(codes, axis=0) + 1
+    cards = np.maximum(cards, 2 if np.max(cards) <= 2 else 1)
+    start = np.append(0, np.cumsum(cards + 1))  # a place before each column's for the unknown
+    counts = np.zeros(start[-1])
+    for first in range(0, len(codes), 4096):
+        block = codes[first : first + 4096] + (start[:-1] + 1)
+        heavy = None if weight is None else np.repeat(weight[first : first + 4096], len(cards))
+        counts += np.bincount(block.ravel(), heavy, start[-1])
+    dtype = str(table.array.dtype)
+    return {
+        name: CodeColumn(name, "code", dtype, card, counts[begin + 1 : begin + 1 + card])
+        for name, card, begin in zip(names, cards.tolist(), start[:-1].tolist(), strict=True)
+    }
+
+
+def _fit_column(cells: Cells, options: Options, weight: Floats | None, notes: list[str]) -> Column:
+    """Learn one column by its kind."""
+    kind = options.kinds.get(cells.name, cells.kind)
+    if kind == "number" and cells.kind == "integer":
+        kind = "integer"
+    if kind in ("category", "boolean"):
+        known = cells.as_levels()[0] >= 0
+        if np.any(known if weight is None else known & (weight > 0)):
+            return fit_categories(cells, weight, options.max_categories, notes)
+    elif cells.kind != "unknown":
+        zone = cells.zone
+        method, cuts = options.method(cells.name, kind, zone), options.cuts(cells.name, kind, zone)
+        found = fit_numbers(cells, kind, weight, method, options.max_bins, cuts, notes)
+        if found is not None:
+            return found
+    notes.append(f"column {cells.name!r} has no known value; it carries no information")
+    return Column(cells.name, "unknown", cells.dtype, 1, np.zeros(1))

@@ -1,0 +1,116 @@
+"""The encoder's options, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.common.arrays import Floats
+from expecta.common.errors import DomainError
+from expecta.common.text import suggestion
+from expecta.tables.bins import METHODS
+from expecta.tables.scalars import number
+
+__all__ = ["KINDS", "Options"]
+
+KINDS = ("category", "number", "date", "datetime", "duration")  # that a column can be read as
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to do with each column; an option that makes no sense is a ValueError."""
+
+    max_bins: int | None  # None: by the number of values
+    bins: Any
+    max_categories: int
+    kinds: Mapping[str, str]
+    thresholds: Mapping[str, Any]
+    unseen: str
+    missing_is_value: frozenset[str]
+
+    @classmethod
+    def checked(cls, params: Mapping[str, Any]) -> Options:
+        """Check the constructor's parameters by themselves."""
+        for name, least in (("max_bins", 1), ("max_categories", 2)):
+            size = params[name]
+            if size is None and name == "max_bins":
+                continue
+            if isinstance(size, bool) or not isinstance(size, Integral) or size < least:
+                raise ValueError(f"{name} must be an integer of at least {least}, not {size!r:.60}")
+        kinds, thresholds = params["kinds"] or {}, params["thresholds"] or {}
+        bins = params["bins"]
+        for name, option in (("kinds", kinds), ("thresholds", thresholds)):
+            if not isinstance(option, Mapping):
+                raise ValueError(f"{name} maps names of columns to options, not {option!r:.60}")
+        for kind in kinds.values():
+            if kind not in KINDS:
+                raise ValueError(f"a column is read as one of {KINDS}, not as {kind!r:.60}")
+        for method in bins.values() if isinstance(bins, Mapping) else [bins]:
+            if isinstance(method, str) and method not in METHODS:
+                raise ValueError(
+                    f"bins is one of {METHODS}, a sequence of edges, or a mapping from columns to "
+                    f"these, not {method!r:.60}"
+                )
+            if not isinstance(method, str | Sequence | np.ndarray):
+                raise ValueError(f"the edges of bins must be a sequence, not {method!r:.60}")
+        if params["unseen"] not in ("unknown", "error"):
+            raise ValueError(f"unseen is 'unknown' or 'error', not {params['unseen']!r:.60}")
+        missing = params["missing_is_value"] or ()
+        if isinstance(missing, str) or not all(isinstance(name, str) for name in missing):
+            raise ValueError(f"missing_is_value is a list of names of columns, not {missing!r:.60}")
+        most = params["max_bins"]
+        return cls(
+            None if most is None else int(most),
+            bins,
+            int(params["max_categories"]),
+            kinds,
+            thresholds,
+            params["unseen"],
+            frozenset(missing),
+        )
+
+    def check_names(self, names: Collection[str]) -> None:
+        """Refuse options for columns that are not there."""
+        bins = self.bins if isinstance(self.bins, Mapping) else {}
+        for option, given in (
+            ("bins", bins),
+            ("kinds", self.kinds),
+            ("thresholds", self.thresholds),
+            ("missing_is_value", self.missing_is_value),
+        ):
+            for name in given:
+                if name not in names:
+                    raise ValueError(
+                        f"{option} names the column {name!r:.80}; "
+                        + suggestion(name, names, "the table has")
+                    )
+
+    def method(self, name: str, kind: str, zone: str | None = None) -> str | npt.ArrayLike:
+        """Return how to cut a column: the name of a method, or all edges in order."""
+        method = self.bins
+        if isinstance(method, Mapping):
+            method = method.get(name, METHODS[0])
+        if isinstance(method, str):
+            return method
+        edges = self._numbers(name, method, kind, zone)
+        if len(edges) < 2 or not np.all(np.diff(edges) > 0):
+            raise ValueError(f"the edges for column {name!r} must be two or more, and increase")
+        return edges
+
+    def cuts(self, name: str, kind: str, zone: str | None = None) -> Floats:
+        """Return the thresholds of a column."""
+        return self._numbers(name, self.thresholds.get(name, ()), kind, zone)
+
+    def _numbers(self, name: str, given: Any, kind: str, zone: str | None) -> Floats:
+        try:
+            found = np.array([number(one, kind, zone) for one in given], np.float64)
+        except (TypeError, DomainError) as problem:
+            raise ValueError(f"an edge or threshold for column {name!r}: {problem}") from None
+        if not np.all(np.isfinite(found)):
+            raise ValueError(f"the edges and thresholds for column {name!r} must be finite")
+        return found

@@ -1,0 +1,112 @@
+"""What estimators take: tables of any kind, targets, and weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import column_or_1d
+
+from expecta.common.arrays import Floats
+from expecta.common.errors import DomainError
+from expecta.tables.sample_weights import weights_for
+from expecta.tables.table import Table, check_size, read_table
+
+__all__ = [
+    "checked_penalties",
+    "read",
+    "read_target",
+    "refuse_infinity",
+    "refuse_rounding",
+    "row_weights",
+]
+
+LARGEST = 1e150  # target: its square is a number too
+HEAVIEST = 1e12  # sum of weights: a row of weight 1 beside it is more than rounding
+
+
+def read(X: Any, *, coded: bool | None = None) -> Table:
+    """Read a table; integers of an array are numbers, unless all are zeros and ones.
+
+    ``coded`` says whether integers are codes, -1 for unknown; None lets the array decide.
+    """
+    table = read_table(X)
+    refuse_infinity(table)
+    array = table.array
+    if array is None or array.dtype.kind not in "iub":
+        return table
+    if coded is None:
+        check_size(table)
+        coded = array.dtype.kind == "b" or bool(np.all((array == 0) | (array == 1)))
+    return table if coded else read_table(array.astype(np.float64))
+
+
+def refuse_infinity(table: Table) -> None:
+    """Complain of a number that is infinite: it is neither known nor unknown."""
+    if table.array is not None and table.array.dtype.kind in "iub":
+        return
+    for place, name in enumerate(table.names):
+        numbers = table.column(place).numbers
+        if numbers is not None and np.any(np.isinf(numbers)):
+            raise DomainError(
+                f"column {name!r} has an infinite number (inf) in row "
+                f"{int(np.argmax(np.isinf(numbers)))}; use NaN if it is unknown"
+            )
+
+
+def refuse_rounding(table: Table) -> None:
+    """Complain of integers that are different, and the same as floats."""
+    if table.array is not None and table.array.dtype.kind in "fb":
+        return
+    for place, name in enumerate(table.names):
+        if table.column(place).rounded:
+            raise DomainError(
+                f"column {name!r} has integers beyond 2^53 that become the same float; subtract "
+                f"the least of them, or leave the column out if it only names rows"
+            )
+
+
+def row_weights(given: npt.ArrayLike | None, rows: int) -> Floats:
+    """Read sample weights, of which one at least is above zero."""
+    weight = weights_for(given, rows)
+    if rows and not np.any(weight > 0):
+        raise DomainError("the weight of every row is zero, so there is nothing to learn from")
+    if np.sum(weight / HEAVIEST) > 1.0:
+        raise DomainError(
+            f"the weights sum to more than {HEAVIEST:g}, and a weight counts as so many rows; "
+            f"divide them by their mean"
+        )
+    return weight
+
+
+def read_target(y: Any) -> Floats:
+    """Read the targets: finite numbers."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    try:
+        given = column_or_1d(y, warn=True)
+        if np.asarray(given).dtype.kind in "mM":
+            raise TypeError("dates and durations have no unit; divide them by one, such as a day")
+        target = np.asarray(given, np.float64)
+    except (TypeError, ValueError) as problem:
+        raise DomainError(f"y is a column of numbers: {problem}") from None
+    if not np.all(np.isfinite(target)):
+        raise DomainError(
+            "y has unknown or infinite values (NaN or inf); "
+            "leave out the rows whose target is unknown"
+        )
+    if np.any(np.abs(target) > LARGEST):
+        raise DomainError(f"y has numbers beyond {LARGEST:g}; divide it by a unit of that size")
+    return target
+
+
+def checked_penalties(given: Any) -> list[float]:
+    """Return the penalties to choose from: a finite number above 0, or several."""
+    try:
+        found = [float(p) for p in np.atleast_1d(np.asarray(given, np.float64))]
+    except (TypeError, ValueError, OverflowError):
+        found = []
+    if not found or not all(0 < p < np.inf for p in found):
+        raise ValueError(f"penalties are finite numbers above 0, not {given!r:.60}")
+    return found

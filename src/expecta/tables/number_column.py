@@ -1,0 +1,213 @@
+"""Columns of numbers and times, cut into bins that remember what was in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.common.arrays import Floats, Ints
+from expecta.common.errors import DomainError
+from expecta.tables.bins import Sample, cut
+from expecta.tables.cells import Cells
+from expecta.tables.column import Column, inside
+from expecta.tables.scalars import DAY, TIMES, number, on_the_clock
+
+__all__ = ["NumberColumn", "fit_numbers"]
+
+EXACT = 2.0**53  # from here on floats are further than 1 apart
+USUAL_BINS = 8, 32  # fewest and most, where nobody says how many
+
+
+@dataclass(frozen=True, eq=False)
+class NumberColumn(Column):
+    """A column of numbers; a value of the variable is a bin."""
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """A readable text for every bin: the range of what was in it."""
+        for digits in (4, 6, 9, 12, 17):
+            lows = [self._text(x, digits) for x in self.lows.tolist()]
+            highs = [self._text(x, digits) for x in self.highs.tolist()]
+            labels = tuple(
+                low if low == high else f"{low} to {high}"
+                for low, high in zip(lows, highs, strict=True)
+            )
+            if len(set(labels)) == len(labels):
+                break
+        return labels
+
+    def _text(self, value: float, digits: int) -> str:
+        """Write a number; ``digits`` counts up until all labels differ."""
+        if self.kind not in TIMES or abs(value) >= 2.0**62:
+            whole = value == np.floor(value) and abs(value) < 10.0 ** max(digits, 9)
+            long = 10.0 ** (digits - 1) <= abs(value) < 1e15  # no decimals are wanted
+            return f"{value:.0f}" if whole or long else f"{value:.{digits}g}"
+        if self.kind == "duration":
+            return str(np.timedelta64(int(value), "us").astype(object))
+        value = on_the_clock(value, self.zone)
+        text = str(np.datetime64(int(value), "us")).replace("T", " ")  # to the microsecond
+        return text[: {4: 10 if self.step else 16, 6: 16, 9: 19}.get(digits, len(text))]
+
+    def encode(self, cells: Cells, *, unseen: str = "unknown") -> Ints:
+        """Return the bin of every number; beyond the training range it is an end bin."""
+        numbers = cells.as_numbers(self.kind, self.zone)
+        codes = np.searchsorted(self.edges, numbers, side="right").astype(np.int32)
+        codes[np.isnan(numbers)] = -1
+        return codes
+
+    def decode(self, codes: Ints, rng: np.random.Generator | None) -> Any:
+        """Return the mean of each bin, or a random number like those that were in it.
+
+        Random numbers follow the beta distribution between the least and the largest number
+        of the bin that has the bin's mean and spread.
+        """
+        known = codes >= 0
+        code = codes[known]
+        out = np.full(len(codes), np.nan)
+        out[known] = self.means[code]
+        if rng is not None:
+            with np.errstate(over="ignore"):
+                span = (self.highs - self.lows)[code]
+            wide = np.isfinite(span) & (span > 0) & (self.stds[code] > 0)
+            code, span = code[wide], span[wide]
+            middle = np.clip((self.means[code] - self.lows[code]) / span, 1e-9, 1 - 1e-9)
+            strength = middle * (1 - middle) / np.clip(self.stds[code] / span, 1e-6, 1.0) ** 2 - 1
+            strength = np.maximum(strength, 1e-3)
+            draw = self.lows[code] + span * rng.beta(middle * strength, (1 - middle) * strength)
+            places = np.flatnonzero(known)[wide]
+            out[places] = np.clip(draw, self.lows[code], self.highs[code])
+        grid = {"date": DAY, "integer": 1}.get(self.kind, 0)
+        if grid or not self.step or rng is None:
+            return np.rint(out / grid) * grid if grid else out
+        whole = np.rint(out / self.step) * self.step
+        ends = self.lows[codes], self.highs[codes]  # a bin may hold no multiple
+        return np.where((ends[0] <= whole) & (whole <= ends[1]), whole, out)
+
+    def numeric(self) -> Floats:
+        """Return the mean of each bin."""
+        return self.means
+
+    def code(self, value: Any) -> int:
+        """Return the bin that a number falls in."""
+        return int(np.searchsorted(self.edges, self._number(value), side="right"))
+
+    def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
+        """Return the share of each bin that lies between two ends; None is an open end.
+
+        What is in a bin is taken to be spread evenly between the least and the largest
+        training number in it, over its whole numbers (or days) where all were whole. So a
+        bin counts in full when its data lie inside, not at all when they lie outside, and
+        an interval beyond the training data is impossible.
+        """
+        start = -np.inf if low is None else self._number(low)
+        end = np.inf if high is None else self._number(high)
+        single = inside(self.lows, start, end, closed)  # right for bins of one number
+        lows, highs = self.lows, self.highs
+        if self.step:
+            first, last = np.ceil(start / self.step), np.floor(end / self.step)
+            first += closed in ("right", "neither") and first * self.step == start
+            last -= closed in ("left", "neither") and last * self.step == end
+            lows, highs = np.rint(lows / self.step), np.rint(highs / self.step)
+            part = np.minimum(last, highs) - np.maximum(first, lows) + 1
+            whole = highs - lows + 1
+        else:
+            scale = np.maximum(np.maximum(np.abs(lows), np.abs(highs)), 1e-300)
+            with np.errstate(over="ignore"):  # where an end is far from a tiny bin
+                part = np.minimum(end, highs) / scale - np.maximum(start, lows) / scale
+            whole = highs / scale - lows / scale
+        with np.errstate(over="ignore"):
+            share = np.clip(part / np.where(whole > 0, whole, 1.0), 0.0, 1.0)
+        return np.where(self.lows == self.highs, single, share)
+
+    def _number(self, value: Any) -> float:
+        try:
+            found = number(value, self.kind, self.zone)
+        except DomainError as problem:
+            raise DomainError(f"column {self.name!r}: {problem}") from None
+        if np.isnan(found):
+            raise DomainError(f"column {self.name!r}: a missing value is no end of an interval")
+        return found
+
+
+def fit_numbers(
+    cells: Cells,
+    kind: str,
+    weight: Floats | None,
+    method: str | npt.ArrayLike,
+    most: int | None,
+    thresholds: Floats,
+    notes: list[str],
+) -> NumberColumn | None:
+    """Cut a column into bins; None where no finite number is known."""
+    zone = cells.zone if kind == "datetime" else None
+    numbers = cells.as_numbers(kind, zone)
+    sample = Sample.of(numbers, weight)
+    if not len(sample.values):
+        return None
+    if cells.rounded:
+        notes.append(f"column {cells.name!r} has integers beyond 2^53 that are one float")
+    if most is None:
+        most = int(np.clip(np.ceil(2 * np.cbrt(sample.mass.sum())), *USUAL_BINS))
+    edges = cut(sample, method, most, thresholds)
+    if len(sample.values) == 1:
+        notes.append(f"column {cells.name!r} has the same value in every row")
+    means, stds, lows, highs = _statistics(sample, edges)
+    place = np.searchsorted(edges, numbers, side="right")
+    known = ~np.isnan(numbers)
+    counts = np.bincount(
+        place[known], None if weight is None else weight[known], len(edges) + 1
+    ).astype(np.float64)
+    grid = DAY if kind in TIMES else 1
+    exact = np.max(np.abs(sample.values)) < EXACT * grid
+    stepped = exact and np.all(sample.values / grid == np.floor(sample.values / grid))
+    return NumberColumn(
+        cells.name,
+        kind,
+        cells.dtype,
+        len(edges) + 1,
+        counts,
+        edges=edges,
+        means=means,
+        stds=stds,
+        lows=lows,
+        highs=highs,
+        step=float(grid) if stepped else 0.0,
+        zone=zone,
+    )
+
+
+def _statistics(sample: Sample, edges: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return mean, spread, least and largest number of every bin.
+
+    A bin without data, which only a threshold or equal widths can make, is a point in
+    its middle.
+    """
+    values = sample.values
+    start = np.searchsorted(values, edges)
+    first = np.append(0, start)
+    end = np.append(start, len(values))
+    filled = end > first
+    lows, highs = np.zeros(len(first)), np.zeros(len(first))
+    lows[filled], highs[filled] = values[first[filled]], values[end[filled] - 1]
+    if not np.all(filled):
+        ends = np.concatenate([[np.nan], edges, [np.nan]])
+        middle = ends[:-1] / 2 + ends[1:] / 2
+        middle = np.where(middle < ends[1:], middle, ends[:-1])
+        middle[0] = np.nextafter(ends[1], -np.inf)
+        middle[-1] = ends[-2]
+        lows = np.where(filled, lows, middle)
+        highs = np.where(filled, highs, middle)
+    scale = max(float(np.max(np.abs(values))), 1e-300)
+    place = np.searchsorted(edges, values, side="right")
+    total = np.bincount(place, sample.mass, len(first))
+    total[total == 0] = 1.0
+    unit = values / scale
+    centre = np.bincount(place, sample.mass * unit, len(first)) / total
+    spread = np.bincount(place, sample.mass * (unit - centre[place]) ** 2, len(first)) / total
+    means = np.clip(np.where(filled, centre * scale, lows), lows, highs)
+    stds = np.where(lows == highs, 0.0, np.sqrt(spread) * scale)
+    return means, stds, lows, highs

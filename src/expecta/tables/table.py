@@ -1,0 +1,184 @@
+"""Read a table, whatever it is made of: the only place that knows frames from arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from expecta.common.arrays import Ints
+from expecta.common.errors import DomainError
+from expecta.tables.cells import Cells, from_list, from_numpy
+
+__all__ = ["SOURCES", "Table", "check_size", "read_table"]
+
+SOURCES = ("pandas", "polars", "pyarrow", "dict", "array", "codes")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns, or an array whose columns have only places.
+
+    ``source`` is what the table was: one of `SOURCES`, "codes" for an array of integers.
+    """
+
+    source: str
+    names: tuple[str, ...]
+    n_rows: int
+    columns: tuple[Cells, ...] = ()
+    array: npt.NDArray[Any] | None = None  # (rows, columns); columns are read when asked for
+    spelt: bool = True  # the names were texts, and not numbers say
+
+    @property
+    def named(self) -> bool:
+        """Whether columns are found by name."""
+        return self.array is None
+
+    def column(self, place: int) -> Cells:
+        """Return a column by its place."""
+        if self.array is None:
+            return self.columns[place]
+        return from_numpy(self.names[place], self.array[:, place])
+
+
+def read_table(X: Any) -> Table:
+    """Read a pandas, polars or Arrow frame, a dict of columns, or a two-dimensional array."""
+    if isinstance(X, Table):
+        return X
+    if isinstance(X, Mapping):
+        return _from_mapping(X)
+    if isinstance(X, np.ndarray | Sequence) and not isinstance(X, str | bytes):
+        return _from_array(X)
+    return _from_frame(X)
+
+
+def check_size(table: Table) -> None:
+    """Refuse to learn from a table without rows or columns."""
+    shape = f"(shape=({table.n_rows}, {len(table.names)}))"
+    if not table.n_rows:
+        raise DomainError(f"the table has 0 rows {shape}; an encoder learns from one or more")
+    if not table.names:
+        raise DomainError(f"the table has 0 feature(s) {shape} while a minimum of 1 is required.")
+
+
+def _from_array(X: Any) -> Table:
+    try:
+        array = np.ma.asarray(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+        if array.dtype.kind in "USO" and not isinstance(X, np.ndarray):
+            array = np.array(X, dtype=object)  # NumPy would make text of all
+    except ValueError:
+        raise DomainError("the rows of the table differ in length") from None
+    if array.ndim != 2:
+        hint = ". Reshape your data: for one row pass [row]" if array.ndim == 1 else ""
+        raise DomainError(f"a table has two dimensions, not {array.ndim}{hint}")
+    if array.dtype.kind == "c":
+        raise DomainError("Complex data not supported: a column holds real numbers")
+    if array.dtype.kind in "iub" and isinstance(array, np.ma.MaskedArray):
+        array = np.where(np.ma.getmaskarray(array), -1, array.astype(np.int64).data)
+    source = "codes" if array.dtype.kind in "iub" else "array"
+    names = tuple(f"x{i}" for i in range(array.shape[1]))
+    return Table(source, names, len(array), array=array)
+
+
+def _from_mapping(X: Mapping[Any, Any]) -> Table:
+    names = _unique(list(X))
+    columns = [_from_values(name, values) for name, values in zip(names, X.values(), strict=True)]
+    lengths = {len(column) for column in columns}
+    if len(lengths) > 1:
+        raise DomainError(f"the columns have different lengths: {sorted(lengths)}")
+    rows = lengths.pop() if lengths else 0
+    return Table("dict", names, rows, tuple(columns), spelt=_texts(X))
+
+
+def _from_values(name: str, values: Any) -> Cells:
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise DomainError(f"column {name!r} has {values.ndim} dimensions, not one")
+        return from_numpy(name, values)
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+        series = nw.from_native(values, series_only=True, pass_through=True)
+        if isinstance(series, nw.Series):
+            return _from_series(name, series)
+        raise DomainError(f"column {name!r} must be a sequence; for one row pass [{values!r:.40}]")
+    return from_list(name, values)
+
+
+def _from_frame(X: Any) -> Table:
+    try:
+        frame = nw.from_native(X, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        raise DomainError("two columns have the same name; every column needs its own") from None
+    except TypeError:
+        if hasattr(X, "toarray"):
+            raise DomainError(
+                f"a sparse table such as {type(X).__name__} is not supported: pass X.toarray()"
+            ) from None
+        if hasattr(X, "__array__"):
+            return _from_array(np.asarray(X))
+        hint = "; call .collect() on it first" if hasattr(X, "collect") else ""
+        raise DomainError(
+            f"a table is a pandas, polars or Arrow frame, a dict of columns or a two-dimensional "
+            f"array, not {type(X).__name__}{hint}"
+        ) from None
+    names = _unique(list(frame.columns))
+    implementation = frame.implementation
+    if implementation.is_polars():
+        source = "polars"
+    else:
+        source = "pyarrow" if implementation.is_pyarrow() else "pandas"
+    series = zip(names, frame.iter_columns(), strict=True)
+    columns = tuple(_from_series(name, column) for name, column in series)
+    return Table(source, names, len(frame), columns, spelt=_texts(frame.columns))
+
+
+def _texts(names: Iterable[Any]) -> bool:
+    return all(isinstance(name, str) for name in names)
+
+
+def _unique(names: list[Any]) -> tuple[str, ...]:
+    texts = tuple(str(name) for name in names)
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise DomainError(f"two columns have the name {twice!r}; every column needs its own")
+    return texts
+
+
+def _from_series(name: str, series: nw.Series[Any]) -> Cells:
+    """Read a column of a frame; integers do not pass through floats on the way."""
+    dtype = series.dtype
+    spelt = str(dtype)
+    pandas = series.implementation.is_pandas_like()
+    if pandas:
+        spelt = str(series.to_native().dtype)
+        if spelt == "string[pyarrow]" and type(series.to_native().dtype).__name__ == "ArrowDtype":
+            spelt = "Arrow string"  # pandas has two types that it spells alike
+    if dtype.is_integer() or dtype == nw.Boolean:
+        unknown = series.is_null().to_numpy()
+        filled = series.fill_null(0 if dtype.is_integer() else False) if unknown.any() else series
+        array = filled.to_numpy()
+        array = array.astype(np.bool_) if dtype == nw.Boolean else array
+        cells = from_numpy(name, array)
+        cells = cells.masked(unknown) if unknown.any() else cells
+    elif dtype.is_float() or isinstance(dtype, nw.Date | nw.Datetime | nw.Duration):
+        zone = dtype.time_zone if isinstance(dtype, nw.Datetime) else None
+        cells = from_numpy(name, series.to_numpy(), zone)
+    elif pandas and isinstance(dtype, nw.Categorical | nw.Enum):
+        native = series.to_native()
+        spelt = "ordered category" if native.cat.ordered else "category"
+        cells = _from_categories(name, list(native.cat.categories), native.cat.codes.to_numpy())
+    else:
+        declared = dtype.categories if isinstance(dtype, nw.Enum) else None
+        cells = from_list(name, series.to_list(), spelt, declared)
+    return replace(cells, dtype="Enum" if isinstance(dtype, nw.Enum) and not pandas else spelt)
+
+
+def _from_categories(name: str, categories: list[Any], codes: Ints) -> Cells:
+    """Read pandas categories, which may be of any type and have an order."""
+    levels = from_list(name, categories, declared=categories)
+    assert levels.codes is not None
+    number = np.append(levels.codes, -1)[codes]
+    return Cells(name, "category", "", None, number, levels.levels, True)

@@ -1,0 +1,216 @@
+"""The training rows, kept so that answers stand beside plain averages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.common.arrays import Bools, Floats, Ints
+from expecta.common.errors import DomainError
+from expecta.common.text import number
+from expecta.tables import Encoder
+from expecta.tables.category_column import CategoryColumn
+from expecta.tables.cells import Cells
+from expecta.tables.column import Column
+from expecta.tables.number_column import NumberColumn
+from expecta.tables.table import Table
+
+__all__ = ["Average", "Seen", "name_of"]
+
+Array = npt.NDArray[Any]
+LEVEL = 0.95  # of the interval of an average
+
+
+@dataclass(frozen=True)
+class Average:
+    """A plain average of the target over training rows, with a 95% interval of Student's t."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{number(self.mean)} ({number(self.low)} to {number(self.high)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Training rows as they were.
+
+    Attributes
+    ----------
+    columns
+        By column of the encoder: numbers (float64, NaN where unknown; times in
+        microseconds), or for all that are not numbers the codes of values (integers, -1
+        where unknown).  # (rows,) each
+    target
+        The target of each row: a number, or the place of its class; None if it was not given.
+    weight
+        How much each row counted.
+    name
+        What the target is called.
+    """
+
+    columns: tuple[Array, ...]
+    target: Floats | None
+    weight: Floats
+    name: str
+
+    @classmethod
+    def of(
+        cls, table: Table, encoder: Encoder, target: Floats | None, weight: Floats, name: str
+    ) -> Seen:
+        """Keep the columns of a table that an encoder knows."""
+        places = encoder._places(table)
+        columns = []
+        for whole, place in zip(encoder.columns_, places, strict=True):
+            column, cells = whole.plain, table.column(place)
+            if isinstance(column, NumberColumn):
+                columns.append(np.array(cells.as_numbers(column.kind, column.zone), np.float64))
+            else:
+                columns.append(_narrow(column, column.encode(cells)))
+        return cls(tuple(columns), target, np.asarray(weight, np.float64), name)
+
+    @classmethod
+    def beside(
+        cls,
+        table: Table,
+        encoder: Encoder,
+        y: Any,
+        weight: npt.ArrayLike | None,
+        classes: Array | None,
+    ) -> Seen:
+        """Keep rows that a density has learned from, and if it is given their target."""
+        from expecta.tables.estimator_inputs import read_target, row_weights
+
+        target = None
+        if y is not None and np.ndim(y) == 1:
+            target = read_target(y) if classes is None else _places(y, classes)
+            if len(target) != table.n_rows:
+                raise DomainError(f"X has {table.n_rows} rows and y {len(target)}")
+        return cls.of(table, encoder, target, row_weights(weight, table.n_rows), name_of(y))
+
+    def table(self, encoder: Encoder) -> Table:
+        """Return the rows as a table, which can be encoded, asked and matched."""
+        pairs = zip(encoder.columns_, self.columns, strict=True)
+        columns = tuple(_cells(column.plain, values) for column, values in pairs)
+        return Table("dict", tuple(cells.name for cells in columns), len(self), columns)
+
+    def codes(self, column: Column, variable: int) -> Ints:
+        """Return the value of each row in a column of the encoder, -1 where it is unknown."""
+        return column.encode(_cells(column.plain, self.columns[variable]))
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def outcome(self, of_class: int | None) -> Floats | None:
+        """Return what averages are of: the target, or whether it is a class."""
+        if self.target is None or of_class is None:
+            return self.target
+        same: Floats = (self.target == of_class).astype(np.float64)
+        return same
+
+    def average(self, rows: Bools, outcome: Floats | None) -> Average | None:
+        """Average an outcome over some rows by weight; None for fewer than two rows of weight.
+
+        The interval is Student's, with as many degrees of freedom as there are rows of equal
+        weight that say as much (Kish), less one.
+        """
+        if outcome is None:
+            return None
+        weight, value = self.weight[rows], outcome[rows]
+        weight, value = weight[weight > 0], value[weight > 0]
+        if len(value) < 2:
+            return None
+        from scipy.special import stdtrit
+
+        weight = weight / weight.sum()
+        mean = float(weight @ value)
+        size = 1.0 / float(weight @ weight)
+        spread = float(weight @ (value - mean) ** 2) / (1.0 - 1.0 / size)
+        half = float(stdtrit(size - 1.0, 0.5 + LEVEL / 2) * np.sqrt(spread / size))
+        return Average(mean, mean - half, mean + half)
+
+    # -- files ------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, Array]:
+        """Return all but the name as arrays."""
+        found: dict[str, Array] = {}
+        for place, one in enumerate(self.columns):
+            found[str(place)] = one if one.dtype == np.float64 else one.astype(np.int32)
+        found["weight"] = self.weight
+        if self.target is not None:
+            found["target"] = self.target
+        return found
+
+    @classmethod
+    def from_arrays(
+        cls, given: dict[str, Array], name: object, encoder: Encoder, classes: int | None
+    ) -> Seen:
+        """Read what :meth:`arrays` returned, or raise a DomainError that says what is wrong."""
+        if not isinstance(name, str):
+            raise DomainError("the entries of its training rows lack a name of the target")
+        if set(given) != {*map(str, range(len(encoder.columns_))), "weight", "target"}:
+            raise DomainError("columns of its training rows are missing, or not its density's")
+        weight, target = given["weight"], given["target"]
+        rows = weight.shape
+        if weight.dtype != np.float64 or len(rows) != 1 or not _finite(weight) or weight.min() < 0:
+            raise DomainError("the weights of its training rows are not numbers from 0 on")
+        good = target.dtype == np.float64 and target.shape == rows and _finite(target)
+        if good and classes is not None:
+            good = bool(np.all((target >= 0) & (target < classes) & (target % 1 == 0)))
+        if not good:
+            raise DomainError("the targets of its training rows make no sense")
+        columns: list[Array] = []
+        for place, whole in enumerate(encoder.columns_):
+            column = whole.plain
+            values, good = given[str(place)], given[str(place)].shape == rows
+            if isinstance(column, NumberColumn):
+                good = good and values.dtype == np.float64
+            else:
+                good = good and values.dtype == np.int32
+                good = good and bool(np.all((values >= -1) & (values < column.cardinality)))
+            if not good:
+                raise DomainError(f"column {column.name!r} of its training rows makes no sense")
+            columns.append(values if values.dtype == np.float64 else _narrow(column, values))
+        return cls(tuple(columns), target, weight, name)
+
+
+def _narrow(column: Column, codes: Array) -> Array:
+    """Return codes in as few bytes as hold them."""
+    return codes.astype(np.min_scalar_type(-max(column.cardinality, 1)))
+
+
+def name_of(y: Any) -> str:
+    """Return what a target is called: the name of a series, if it has one."""
+    name = getattr(y, "name", None)
+    return name if isinstance(name, str) else "prediction"
+
+
+def _places(y: Any, classes: Array) -> Floats:
+    """Return the place of each label among the classes."""
+    labels, which = np.unique(np.asarray(y), return_inverse=True)
+    known = {one: place for place, one in enumerate(classes.tolist())}
+    for label in labels.tolist():
+        if label not in known:
+            raise DomainError(f"y has the class {label!r:.60}, which the model does not know")
+    return np.array([known[one] for one in labels.tolist()], np.float64)[which.ravel()]
+
+
+def _cells(column: Column, values: Array) -> Cells:
+    """Return the cells of a column as a table has them."""
+    if isinstance(column, NumberColumn):
+        return Cells(column.name, column.kind, column.dtype, numbers=values, zone=column.zone)
+    if isinstance(column, CategoryColumn):
+        levels = (*column.values, *column.labels[len(column.values) :])
+        return Cells(column.name, column.kind, column.dtype, codes=values, levels=levels)
+    kind = "unknown" if column.kind == "unknown" else "integer"
+    numbers = np.where(values < 0, np.nan, values.astype(np.float64))
+    return Cells(column.name, kind, column.dtype, numbers=numbers)
+
+
+def _finite(values: Array) -> bool:
+    return bool(len(values) and np.all(np.isfinite(values)))

@@ -1,0 +1,499 @@
+"""The report: its structure, its numbers, what comes from data, and how a browser shows it."""
+
+import itertools
+import json
+import re
+import shutil
+import subprocess
+from base64 import b64decode, b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from expecta import ChowLiu, CircuitClassifier, CircuitRegressor, Encoder, ExpectedPredictor
+from expecta.circuits.evidence import Evidence
+from expecta.common.errors import DomainError
+from expecta.common.text import figure, percent
+from expecta.report import write_report
+from expecta.report.figures.canvas import Scale, fit, ticks
+from expecta.report.html import safe, table, tag
+from expecta.report.population import missing, rebinned, shares_of
+
+HOSTILE = "<script>alert('x')</script>\"&\x00\u202e"
+LONG = "a name that is much longer than any figure can hold beside its marks, for certain"
+EMPTY = {"meta", "br", "hr"}
+
+
+def small(**more):
+    density = ChowLiu(encoder=Encoder(max_bins=6))
+    return {"density": density, "max_bins": 8, "max_splits": 1, "random_state": 0, **more}
+
+
+def kinds(n=150):
+    rng = np.random.default_rng(3)
+    age = rng.integers(18, 65, n)
+    return {
+        "age": np.where(rng.random(n) < 0.2, np.nan, age),
+        "when": np.datetime64("2020-01-01T00:00") + rng.integers(0, 10**6, n).astype("m8[m]"),
+        "group": rng.choice(["a", "b", "c"], n),
+        LONG: rng.choice([f"{LONG} {i}" for i in range(3)], n),
+        "same": np.ones(n),
+        "flag": rng.random(n) < 0.5,
+    }, 100.0 * age + 2000 * rng.random(n)
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    table_, y = kinds()
+    import pandas as pd
+
+    return CircuitRegressor(**small()).fit(table_, pd.Series(y, name="cost"))
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=120)
+    found = {"x": x, HOSTILE: rng.choice([HOSTILE, "</style>", "b"], 120)}
+    return CircuitClassifier(**small()).fit(found, np.where(x > 0, HOSTILE, '"><img src=x>'))
+
+
+class Page(HTMLParser):
+    """What a page is made of; complains where tags do not match."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.stack, self.tags, self.headings, self.words = [], [], [], []
+        self.tables, self.row, self.raw = {}, None, {"style": "", "script": ""}
+        self.feed(text)
+        self.close()
+        assert not self.stack
+
+    def handle_starttag(self, name, attributes):
+        found = dict(attributes)
+        self.tags.append((name, found))
+        if name not in EMPTY:
+            self.stack.append((name, found))
+        if re.fullmatch(r"h[1-6]", name):
+            self.headings.append([int(name[1]), ""])
+        if name == "tr":
+            regions = [a["aria-label"] for tag_, a in self.stack if a.get("class") == "scroll"]
+            self.row = []
+            self.tables.setdefault(regions[-1], []).append(self.row)
+        if name in ("th", "td"):
+            self.row.append("")
+
+    def handle_endtag(self, name):
+        assert self.stack, name
+        assert self.stack.pop()[0] == name
+
+    def handle_data(self, data):
+        inside = [name for name, _ in self.stack]
+        if inside and inside[-1] in self.raw:
+            self.raw[inside[-1]] += data
+            return
+        self.words.append(data)
+        if any(re.fullmatch(r"h[1-6]", name) for name in inside):
+            self.headings[-1][1] += data
+        if "th" in inside or "td" in inside:
+            self.row[-1] += data
+
+    @property
+    def text(self):
+        return " ".join("".join(self.words).split())
+
+    def titles(self):
+        return [title for _, title in self.headings]
+
+
+def read(model, folder, **options):
+    path = folder / "report.html"
+    write_report(model, path, **options)
+    return Page(path.read_text("utf-8"))
+
+
+def well_made(page):
+    names = [name for name, _ in page.tags]
+    ids = [found["id"] for _, found in page.tags if "id" in found]
+    assert len(ids) == len(set(ids))
+    for name, found in page.tags:
+        for key in ("src", "href", "xlink:href", "data", "action", "srcset"):
+            if key in found:
+                assert key == "href", (name, found)
+                assert found[key].startswith("#"), (name, found)
+                assert found[key][1:] in ids
+        assert not [key for key in found if key.startswith("on") or key == "style"]
+        if name == "svg":
+            assert found["role"] == "img"
+            assert found["aria-label"].strip()
+        if name == "th":
+            assert found["scope"] in ("row", "col")
+        if found.get("class") == "scroll":
+            assert found["tabindex"] == "0"
+            assert found["aria-label"].strip()
+    assert names.count("script") == names.count("style") == names.count("h1") == 1
+    assert not {"img", "link", "iframe", "object", "base"} & set(names)
+    assert "url(" not in page.raw["style"]
+    assert "@import" not in page.raw["style"]
+    levels = [level for level, _ in page.headings]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    assert all(title.strip() for title in page.titles())
+    assert "nan" not in re.findall(r"\w+", page.text)
+
+
+# -- every kind of model ---------------------------------------------------------------
+
+
+def test_a_regressor_has_all_sections(regressor, tmp_path):
+    page = read(regressor, tmp_path, sensitive=["group"], title="My title")
+    well_made(page)
+    assert page.titles() == [
+        "My title",
+        *("The model", "Columns", "How well it holds", "What is assumed", "What is exact"),
+        *("The population", "What it says: cost", "Overall", "Which column tells most"),
+        *("By one column", "By two columns", "Along each column", "Sensitive columns"),
+        "What the words mean",
+    ]
+    assert "that a value is missing carries no information" in page.text
+    assert f"± {figure(regressor.noise_)}" in page.text
+    assert "column 'same' has the same value in every row" in page.text
+
+
+def test_several_classes_have_a_part_each_and_the_rest_is_named(tmp_path):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=90)
+    model = CircuitClassifier(**small(max_splits=0)).fit({"x": x}, np.digitize(x, [-1, 0, 1]))
+    page = read(model, tmp_path)
+    well_made(page)
+    said = [title for title in page.titles() if title.startswith("What it says")]
+    assert said == ["What it says: P(0)", "What it says: P(1)", "What it says: P(2)"]
+    assert "the first 3 of 4 classes" in page.text
+
+
+def test_a_single_class_leaves_nothing_to_ask(tmp_path):
+    page = read(CircuitClassifier(**small()).fit({"x": [1.0, 2.0] * 20}, ["a"] * 40), tmp_path)
+    well_made(page)
+    assert "single class" in page.text
+
+
+def test_one_column_and_a_constant_one(tmp_path):
+    x = np.arange(40.0)
+    page = read(CircuitRegressor(**small()).fit({"x": x}, 2 * x), tmp_path)
+    well_made(page)
+    assert "There are no two columns that vary." in page.text
+    page = read(CircuitRegressor(**small()).fit({"c": np.ones(40)}, x), tmp_path)
+    well_made(page)
+    assert "No column varies." in page.text
+    assert "the same whatever the columns are" in page.text
+
+
+def test_without_training_rows_these_are_left_out(regressor, tmp_path):
+    regressor.save(tmp_path / "m", rows=False)
+    model = CircuitRegressor.load(tmp_path / "m")
+    page = read(model, tmp_path, sensitive="group")
+    well_made(page)
+    assert "training rows" not in {cell for rows in page.tables.values() for cell in rows[0]}
+    assert "Orange lines" not in page.text
+    assert page.tables["Columns of the model"][0] == ["column", "kind", "values or range"]
+
+
+def test_of_many_columns_the_twelve_most_telling_are_drawn(tmp_path):
+    rng = np.random.default_rng(0)
+    found = {f"c{i}": rng.choice(list("ab"), 80) for i in range(15)}
+    y = sum((i + 1.0) * (found[f"c{i}"] == "a") for i in range(15))
+    quick = small(max_splits=0, penalties=1.0, calibration_rows=0)
+    model = CircuitRegressor(**quick).fit(found, y)
+    page = read(model, tmp_path)
+    well_made(page)
+    assert "the 12 most telling of 15 columns" in page.text
+    best = set(model.next_question().columns[:12])
+    drawn = {label[16:] for label in page.tables if label.startswith("Distribution of c")}
+    assert drawn == best
+    assert len(page.tables["Columns of the model"]) == 16
+
+
+def test_other_peoples_models_have_a_report(tmp_path):
+    from sklearn.tree import DecisionTreeRegressor
+
+    x = np.random.default_rng(0).normal(size=(80, 2))
+    tree = DecisionTreeRegressor(max_depth=2).fit(x, x[:, 0])
+    model = ExpectedPredictor(tree, density=ChowLiu(encoder=Encoder(max_bins=6))).fit(x)
+    page = read(model, tmp_path)
+    well_made(page)
+    assert "ExpectedPredictor of a DecisionTreeRegressor" in page.text
+
+
+def test_a_model_that_explains_nothing_says_so(tmp_path):
+    model = CircuitRegressor(**small()).fit({"x": [1.0, 2.0]}, [1.0, 2.0])
+    page = read(model, tmp_path)
+    well_made(page)
+    assert "the model explains none of it" in page.text
+    assert "variance explained" not in page.text
+
+
+# -- what comes from data --------------------------------------------------------------
+
+
+def test_hostile_names_stay_text(classifier, tmp_path):
+    page = read(classifier, tmp_path, title=HOSTILE, sensitive=HOSTILE)
+    well_made(page)
+    shown = "<script>alert('x')</script>\"&��"
+    assert page.titles()[0] == shown
+    assert shown in [row[0] for row in page.tables["Columns of the model"]]
+    assert f"P({shown})" in page.text
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert text.lower().count("<script") == 1
+    assert text.lower().count("</style") == 1
+    assert "<img" not in text
+    assert not re.search("[\x00-\x08\u202a-\u202e\u2066-\u2069]", text)
+
+
+def test_the_policy_names_the_one_script_and_the_one_style(classifier, tmp_path):
+    page = read(classifier, tmp_path)
+    policy = next(a["content"] for name, a in page.tags if "http-equiv" in a)
+    assert policy.startswith("default-src 'none'")
+    for kind, text in page.raw.items():
+        digest = b64encode(sha256(text.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+
+
+def test_texts_are_escaped_once():
+    assert safe(tag("b", "<&>")) == "<b>&lt;&amp;&gt;</b>"
+    assert tag("a", href='"x"') == '<a href="&quot;x&quot;"></a>'
+    assert "&lt;i&gt;" in table(["<i>"], [["x"]], "a table")
+
+
+# -- numbers ---------------------------------------------------------------------------
+
+
+def test_numbers_are_those_of_the_answers(regressor, tmp_path):
+    page = read(regressor, tmp_path, sensitive="group")
+    everyone = regressor.ask()
+    rows = page.tables["Summary of the model's output"]
+    assert rows[1] == ["mean", figure(everyone.mean)]
+    assert rows[2] == ["standard deviation", figure(everyone.std)]
+    quantiles = [[f"{q:.0%} quantile", figure(one)] for q, one in everyone.quantiles.items()]
+    assert rows[3:] == quantiles
+
+    telling = regressor.next_question()
+    rows = page.tables["Share of the variance of cost that knowing each column takes away"]
+    assert rows[1:] == [
+        [name, percent(share), figure(left)]
+        for name, share, left in zip(telling.columns, telling.share, telling.remaining, strict=True)
+    ]
+    for name in telling.columns:
+        found = regressor.split(name)
+        rows = page.tables[f"Model's output cost by {name}"]
+        assert [row[0] for row in rows[1:]] == list(found.labels[0])
+        assert [row[2] for row in rows[1:]] == [figure(one) for one in found.mean]
+        assert [row[4] for row in rows[1:]] == [f"{n:,}" for n in found.rows]
+        along = regressor.dependence(name)
+        rows = next(rows for label, rows in page.tables.items() if f"cost by {name}: " in label)
+        assert [row[2] for row in rows[1:]] == [figure(one) for one in along.mean]
+        assert [row[3] for row in rows[1:]] == [figure(one) for one in along.partial]
+        assert along.difference in page.text
+
+    gaps = regressor.disparities("group")
+    rows = page.tables["Largest changes of the expected cost when group is disclosed"]
+    assert [row[4] for row in rows[1:]] == [figure(gap, signed=True) for gap in gaps.gap]
+    assert [row[1] for row in rows[1:]] == list(gaps.group)
+
+
+def test_the_pair_of_columns_is_the_one_whose_groups_differ_most(regressor, tmp_path):
+    page = read(regressor, tmp_path)
+    names = regressor.next_question().columns[:6]
+
+    def spread(pair):
+        found = regressor.split(*pair)
+        return np.average((found.mean - found.share @ found.mean) ** 2, weights=found.share)
+
+    best = max(itertools.combinations(names, 2), key=spread)
+    assert f"Model's output cost by {best[0]}, {best[1]}" in page.tables
+
+
+def test_shares_of_the_population_are_those_of_the_density_and_of_the_rows(regressor):
+    encoder, seen = regressor.encoder_, regressor.seen_
+    table_, _ = kinds()
+    assert missing(seen, 0) == pytest.approx(np.mean(np.isnan(table_["age"])))
+    place = encoder.variable("group")
+    nothing = Evidence.unknown(encoder.cardinalities_)
+    density = regressor.refined_.circuit.marginals(nothing)[place][0]
+    found = shares_of(encoder.columns_[place], density, seen, place)
+    assert found.rows == pytest.approx([np.mean(table_["group"] == one) for one in "abc"])
+    assert found.density == pytest.approx(density)
+
+    ages = regressor.refined_.circuit.marginals(nothing)[0][0]
+    column = encoder.columns_[0]
+    found = shares_of(column, ages, seen, 0)
+    known = table_["age"][~np.isnan(table_["age"])]
+    assert len(found.labels) == known.max() - known.min() + 1
+    for label, share, rows in zip(found.labels, found.density, found.rows, strict=True):
+        assert rows == pytest.approx(np.mean(known == float(label)))
+        bin_ = column.code(float(label))
+        width = column.highs[bin_] - column.lows[bin_] + 1
+        inside = column.lows[bin_] <= float(label) <= column.highs[bin_]
+        assert share == pytest.approx(ages[bin_] / width if inside else 0.0)
+
+
+def test_rebinned_numbers_are_spread_evenly():
+    column = Encoder(bins={"x": [0, 1, 3]}).fit({"x": [0.25, 0.75, 1.5, 2.5]}).columns_[0]
+    found = rebinned(column, np.array([0.4, 0.6]), np.array([0.0, 0.5, 1.0, 2.0, 2.5]))
+    assert found == pytest.approx([0.2, 0.2, 0.3, 0.3])
+    single = Encoder().fit({"x": [0.5, 1.5]}).columns_[0]
+    found = rebinned(single, np.array([0.3, 0.7]), np.array([0.5, 1.0, 1.5]))
+    assert found == pytest.approx([0.3, 0.7])
+
+
+def test_held_out_loss_is_beside_that_of_the_shares(classifier, tmp_path):
+    page = read(classifier, tmp_path)
+    loss = classifier.validation_[classifier.penalty_][classifier.n_splits_]
+    share = np.mean(classifier.seen_.target == 1)
+    even = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    assert f"Held-out loss: {loss:.3f} nats a row; {even:.3f} if" in page.text
+
+
+# -- files, figures --------------------------------------------------------------------
+
+
+def test_a_failure_leaves_the_old_file(regressor, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    with pytest.raises(DomainError, match="no column 'nobody'"):
+        write_report(regressor, path, sensitive="nobody")
+    assert path.read_text() == "old"
+    with pytest.raises(FileNotFoundError):
+        write_report(regressor, tmp_path / "nowhere" / "report.html")
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize("low", [-1e-9, 0.0, -7.3, 1e6, 123.456])
+@pytest.mark.parametrize("width", [1e-7, 0.3, 1.0, 47.0, 5e8])
+@pytest.mark.parametrize("most", [3, 5])
+def test_ticks_are_few_distinct_and_true(low, width, most):
+    found = ticks(low, low + width, most)
+    assert 1 <= len(found) <= most + 1
+    slack = 1e-6 * width + 1e-9 * abs(low)
+    assert all(low - slack <= value <= low + width + slack for value, _ in found)
+    if width / max(abs(low), width) > 1e-3:
+        assert len({text for _, text in found}) == len(found)
+        for value, text in found:
+            assert float(text.replace(",", "")) == pytest.approx(value, rel=1e-3, abs=0.01 * width)
+    assert "-0" not in [text for _, text in found]
+
+
+def test_scales_hold_all_finite_numbers():
+    scale = Scale.over([1.0, np.nan, 3.0, np.inf], 0.0, 100.0, room=0.0)
+    assert 0.0 <= scale(1.0) < scale(2.0) < scale(3.0) <= 100.0
+    assert np.isfinite(Scale.over([], 0.0, 1.0)(0.5))
+    assert Scale.over([5.0], 0.0, 10.0)(5.0) == pytest.approx(5.0)
+
+
+def test_long_texts_are_cut():
+    assert fit("short", 100.0) == "short"
+    assert fit(LONG, 100.0).endswith("…")
+    assert len(fit(LONG, 100.0)) < 25
+
+
+# -- a browser -------------------------------------------------------------------------
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+MEASURE = """<script>
+var wrong = [];
+window.addEventListener("error", function (e) { wrong.push(String(e.message)); });
+document.addEventListener("securitypolicyviolation", function (e) { wrong.push(e.blockedURI); });
+window.addEventListener("load", function () {
+  var root = document.documentElement, button = document.getElementById("theme");
+  function colour() { return getComputedStyle(document.body).backgroundColor; }
+  var before = colour(), pressed = button.getAttribute("aria-pressed");
+  button.focus();
+  var focused = document.activeElement === button;
+  button.click();
+  var after = colour(), cut = [], crossed = [];
+  button.click();
+  document.querySelectorAll("details").forEach(function (one) { one.open = true; });
+  var empty = 0;
+  document.querySelectorAll("svg").forEach(function (svg) {
+    var box = svg.getBoundingClientRect();
+    if (box.width < 200 || box.height < 20) { empty += 1; }
+    var texts = Array.from(svg.querySelectorAll("text"));
+    texts.forEach(function (one) {
+      var at = one.getBoundingClientRect();
+      if (at.left < box.left - 2 || at.right > box.right + 2) { cut.push(one.textContent); }
+    });
+    texts.forEach(function (one, i) {
+      texts.slice(i + 1).forEach(function (other) {
+        var a = one.getBoundingClientRect(), b = other.getBoundingClientRect();
+        if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 &&
+            Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4) {
+          crossed.push(one.textContent + " / " + other.textContent);
+        }
+      });
+    });
+  });
+  window.parent.postMessage(JSON.stringify({
+    width: window.innerWidth, scroll: root.scrollWidth, wrong: wrong, empty: empty, cut: cut,
+    crossed: crossed, before: before, after: after, back: colour(), pressed: pressed,
+    focused: focused, dark: window.matchMedia("(prefers-color-scheme: dark)").matches,
+    figures: document.querySelectorAll("svg").length
+  }), "*");
+});
+</script>"""
+FRAME = """<!DOCTYPE html><pre id="measured"></pre><script>
+window.addEventListener("message", function (e) {
+  document.getElementById("measured").textContent = btoa(unescape(encodeURIComponent(e.data)));
+});
+</script><iframe src="report.html" width="WIDTH" height="900" frameborder="0"></iframe>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to look at the page with")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_browser_shows_it_whole(regressor, tmp_path, width, dark):
+    path = tmp_path / "report.html"
+    write_report(regressor, path, sensitive="group", title=LONG)
+    first = '<meta charset="utf-8">'
+    text = path.read_text("utf-8")
+    assert text.count(first) == 1
+    path.write_text(text.replace(first, first + MEASURE), "utf-8")  # ahead of the page's policy
+    frame = tmp_path / "frame.html"  # since windows have a least width
+    frame.write_text(FRAME.replace("WIDTH", str(width)), "utf-8")
+    command = [
+        *(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"),
+        *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
+        *("--disable-sync", "--hide-scrollbars", f"--user-data-dir={tmp_path / 'profile'}"),
+        f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+        *("--virtual-time-budget=3000", "--window-size=1400,900", "--dump-dom", frame.as_uri()),
+    ]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=True)
+    match = re.search(r'<pre id="measured">(.+?)</pre>', done.stdout.decode())
+    found = json.loads(b64decode(match[1]))
+    assert found["width"] == width
+    assert found["dark"] == dark
+    assert found["scroll"] <= width
+    assert found["wrong"] == []
+    assert found["figures"] > 10
+    assert found["empty"] == 0
+    assert found["cut"] == []
+    assert found["crossed"] == []
+    assert found["before"] == found["back"] != found["after"]
+    assert found["pressed"] == str(dark).lower()
+    assert found["focused"]
+
+
+def test_holes_that_are_values_are_counted(tmp_path):
+    rng = np.random.default_rng(0)
+    dose = np.where(rng.random(200) < 0.3, np.nan, rng.integers(0, 8, 200))
+    ward = np.array(["east", "west"])[rng.integers(0, 2, 200)]
+    encoder = Encoder(max_bins=3, missing_is_value=["dose"])
+    model = CircuitRegressor(density=ChowLiu(), encoder=encoder, max_bins=3, random_state=0)
+    model.fit({"dose": dose, "ward": ward}, np.nan_to_num(dose, nan=9.0) + (ward == "east"))
+    assert "missing" in read(model, tmp_path).text
+    column = model.encoder_.column("dose")
+    found = shares_of(column, np.full(column.cardinality, 0.25), model.seen_, 0)
+    wanted = [
+        np.mean((dose >= a) & (dose <= b)) for a, b in zip(column.lows, column.highs, strict=True)
+    ]
+    assert found.rows == pytest.approx([*wanted, np.mean(np.isnan(dose))])
