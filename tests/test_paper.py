@@ -15,12 +15,9 @@ from expecta import (
     QueryError,
     RegressionCircuit,
     Vtree,
-    leaf,
-    linear,
-    literal,
     naive_bayes,
-    node,
 )
+from expecta.circuits import leaf, linear, literal, node
 from expecta.datasets import load_insurance
 from expecta.datasets.paper import paper_split
 from truth import Truth, probability

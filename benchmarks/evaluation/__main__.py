@@ -18,7 +18,7 @@ import warnings
 
 from rich.console import Console
 
-from expecta import using
+from expecta import config_context
 
 from . import data
 from .cells import Cells
@@ -46,7 +46,7 @@ def main(words: list[str] | None = None) -> None:
     if wrong:
         parser.error(f"no such set in the parts that are named: {', '.join(sorted(wrong))}")
     for cells, work in jobs:
-        with using(progress=False), warnings.catch_warnings():
+        with config_context(progress=False), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             cells.run(work, console)
     if "page" in given.parts:

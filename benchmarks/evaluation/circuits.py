@@ -11,15 +11,8 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from expecta import (
-    PSDD,
-    CircuitClassifier,
-    LatentTree,
-    Pair,
-    RegressionCircuit,
-    Vtree,
-    independent,
-)
+from expecta import PSDD, CircuitClassifier, LatentTree, Pair, RegressionCircuit, Vtree
+from expecta.circuits import independent
 from expecta.learn.regression import Curve, grow
 
 from .data import AbsentError

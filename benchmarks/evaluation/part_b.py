@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from expecta import using
+from expecta import config_context
 
 from . import data
 from .cells import Cells, Key
@@ -46,7 +46,7 @@ def setting(name: str, seed: int, scenario: str, rows: tuple[int, int], quick: b
 
 
 def measure(which: tuple, method: str) -> dict[str, float]:
-    with threadpool_limits(1), using(threads=1):
+    with threadpool_limits(1), config_context(threads=1):
         return _measure(which, method)
 
 

@@ -16,13 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from expecta import (
-    Pair,
-    Vtree,
-    random_probabilistic,
-    random_regression,
-    using,
-)
+from expecta import Pair, Vtree, config_context, random_probabilistic, random_regression
 
 from . import data, speeds
 from .cells import Cells, Key
@@ -148,7 +142,7 @@ def rows(n: int) -> dict[str, float]:
     """Cost per row against the number of rows (abalone, half missing, one thread)."""
     pair, split, _ = read("abalone")
     whole = hide(np.tile(split["x_train"], (4, 1))[:10_000], 0.5)
-    with using(threads=1):
+    with config_context(threads=1):
         check(pair.expectation(whole[:n]), pair.expectation(whole)[:n], f"{n} rows")
         found = measure(lambda: pair.expectation(whole[:n]))
     return found | {"rows": n, "microseconds per row": 1e6 * found["CPU seconds"] / n}
@@ -169,7 +163,7 @@ def size(p_units: int, g_units: int) -> dict[str, float]:
     else:
         true = pair.moments(X[:2], 1)[:, 1]
     check(pair.expectation(X[:2]), true, "sizes")
-    with using(threads=1):
+    with config_context(threads=1):
         found = measure(lambda: pair.expectation(X))
     joins = pair.plan.n_joins
     return found | {
@@ -184,7 +178,7 @@ def order(k: int) -> dict[str, float]:
     """Cost against the order of the moments (insurance, one thread)."""
     pair, split, true = read("insurance")
     X = np.where(true["missing"], -1, split["x_test"].astype(np.int8))
-    with using(threads=1):
+    with config_context(threads=1):
         check(pair.moments(X, k)[:, k], pair.moments(X, 8)[:, k], f"order {k}")
         found = measure(lambda: pair.moments(X, k) if k > 1 else pair.expectation(X))
     return found | {"order": k}

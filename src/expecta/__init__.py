@@ -5,12 +5,7 @@ from typing import TYPE_CHECKING, Any
 from expecta.circuits import (
     ProbabilisticCircuit,
     RegressionCircuit,
-    independent,
-    leaf,
-    linear,
-    literal,
     naive_bayes,
-    node,
     random_probabilistic,
     random_regression,
 )
@@ -27,7 +22,7 @@ from expecta.common.errors import (
     StructureError,
     VtreeMismatchError,
 )
-from expecta.common.settings import using
+from expecta.common.settings import config_context
 from expecta.queries.pair import Pair
 
 if TYPE_CHECKING:
@@ -93,17 +88,13 @@ __all__ = [
     "StructureError",
     "Vtree",
     "VtreeMismatchError",
+    "config_context",
+    "datasets",
     "fit_parameters",
-    "independent",
-    "leaf",
     "learn_vtree",
-    "linear",
-    "literal",
     "naive_bayes",
-    "node",
     "random_probabilistic",
     "random_regression",
-    "using",
 ]
 
 _LATER = {  # these need numba or scikit-learn, which take a moment to import
@@ -133,8 +124,10 @@ _LATER = {  # these need numba or scikit-learn, which take a moment to import
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LATER and name != "datasets":
         raise AttributeError(f"module 'expecta' has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "datasets":
+        return import_module("expecta.datasets")
     return getattr(import_module(_LATER[name]), name)

@@ -349,7 +349,7 @@ def test_split(circuits, query):
             inside &= (table["age"] >= low) & (table["age"] <= high)
             assert found.rows[row] == inside.sum()
             if inside.sum() > 1:
-                outcome = model.seen_.outcome(world.subject.of_class)
+                outcome = model.training_rows_.outcome(world.subject.of_class)
                 assert found.rows_mean[row] == pytest.approx(outcome[inside].mean())
         assert found.rare.tolist() == (found.share * world.weight(query).sum() * 240 < 5).tolist()
 
@@ -537,7 +537,7 @@ def test_copies_and_pickles(circuits, others):
         whole = model.ask()
         for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
             assert other.ask().mean == whole.mean
-        assert not hasattr(clone(model), "seen_")
+        assert not hasattr(clone(model), "training_rows_")
 
 
 def test_learning_anew_answers_anew():
@@ -555,9 +555,9 @@ def test_files_keep_rows_unless_told_not_to(circuits, tmp_path):
         kept = type(model).load(tmp_path / "with")
         for query in MIXED:
             assert str(kept.ask(query)) == str(model.ask(query))
-        assert kept.seen_.name == model.seen_.name
+        assert kept.training_rows_.name == model.training_rows_.name
         bare = type(model).load(tmp_path / "without")
-        assert bare.seen_ is None
+        assert bare.training_rows_ is None
         assert bare.ask("kind == 'x'").mean == model.ask("kind == 'x'").mean
         assert bare.ask().rows is None
         assert bare.split("kind").rows is None

@@ -13,14 +13,10 @@ from expecta import (
     ProbabilisticCircuit,
     RegressionCircuit,
     Vtree,
-    independent,
-    leaf,
-    linear,
-    literal,
-    node,
     random_probabilistic,
     random_regression,
 )
+from expecta.circuits import independent, leaf, linear, literal, node
 from expecta.circuits.drawing import Drawing, draw_circuit
 from expecta.circuits.drawing.diagram import diagram_of
 from expecta.circuits.drawing.labels import colours, variable_names

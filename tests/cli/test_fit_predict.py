@@ -78,7 +78,7 @@ def test_fit_is_the_library_s_fit(place):
     want.fit(X, table["cost"].to_numpy())
     found = CircuitRegressor.load(place / "cost.expecta")
     assert found.target_name_ == "cost"
-    assert found.seen_.name == "cost"
+    assert found.training_rows_.name == "cost"
     assert np.array_equal(found.predict(ROWS), want.predict(ROWS))
     assert isinstance(CircuitClassifier.load(place / "region.expecta"), CircuitClassifier)
 
@@ -104,7 +104,7 @@ def test_fit_as_json_and_without_rows(place, tmp_path):
     assert found["classes"] == ["no", "yes"]
     assert 0 < found["held_out_loss"] < 2
     model = CircuitClassifier.load(path)
-    assert model.seen_ is None
+    assert model.training_rows_ is None
     assert model.target_name_ == "smoker"  # though no row is in the file
     assert parsed("inspect", path)["rows_in_file"] is False
 

@@ -9,7 +9,7 @@ import pytest
 
 from commands import bad, good, parsed, run
 from expecta import CircuitClassifier, CircuitRegressor
-from expecta.ask.shown import plain
+from expecta.ask.printed_answer import plain
 
 KNOWN = {"age": 40.0, "smoker": "yes"}
 TABLE = {

@@ -29,7 +29,7 @@ from expecta import (
     Independent,
     LatentTree,
     NaiveBayes,
-    using,
+    config_context,
 )
 from expecta.common import settings as settings_module
 from expecta.learn.trees.tree import Tree
@@ -295,9 +295,9 @@ def test_parameters_as_scikit_learn_has_them(name):
 @every
 def test_the_same_seed_gives_the_same_density(name):
     codes = codes_table(3000, holes=0.1)
-    with using(threads=1):
+    with config_context(threads=1):
         one = LEARNERS[name](random_state=3).fit(codes)
-    with using(threads=2):
+    with config_context(threads=2):
         two = LEARNERS[name](random_state=3).fit(codes)
     assert one.circuit == two.circuit
     assert one.learned_.score == two.learned_.score
@@ -491,7 +491,7 @@ def test_progress_is_shown_and_changes_nothing(monkeypatch, capsys):
     slow = SimpleNamespace(monotonic=lambda: float(next(clock)))
     monkeypatch.setattr(settings_module, "time", slow)
     plain = LEARNERS["LatentTree"]().fit(CODES)
-    with using(progress=True):
+    with config_context(progress=True):
         shown = LEARNERS["LatentTree"]().fit(CODES)
     assert shown.circuit == plain.circuit
     assert capsys.readouterr().out == ""

@@ -7,14 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from expecta import (
-    ProbabilisticCircuit,
-    Vtree,
-    independent,
-    leaf,
-    random_probabilistic,
-    using,
-)
+from expecta import ProbabilisticCircuit, Vtree, config_context, random_probabilistic
+from expecta.circuits import independent, leaf
 from expecta.engine.boxes import BoxSum, Expectation, box_layout, runs
 from strategies import circuit_pairs
 from truth import complete_rows, probability
@@ -93,9 +87,9 @@ def test_the_same_for_any_number_of_threads_and_rows():
         p.cardinalities,
     )
     codes = rng.integers(-1, 3, (300, 5)).astype(np.int32)
-    with using(threads=1):
+    with config_context(threads=1):
         alone = Expectation(p, boxes)(codes)
-    with using(threads=4):
+    with config_context(threads=4):
         np.testing.assert_array_equal(Expectation(p, boxes)(codes), alone)
     parts = [Expectation(p, boxes)(codes[i : i + 7]) for i in range(0, 300, 7)]
     np.testing.assert_array_equal(np.concatenate(parts), alone)

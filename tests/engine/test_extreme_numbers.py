@@ -17,15 +17,11 @@ from expecta import (
     ProbabilisticCircuit,
     RegressionCircuit,
     Vtree,
-    independent,
-    leaf,
-    linear,
-    literal,
     naive_bayes,
-    node,
     random_probabilistic,
     random_regression,
 )
+from expecta.circuits import independent, leaf, linear, literal, node
 from expecta.common.errors import DomainError, PropertyError
 
 

@@ -176,7 +176,7 @@ def test_a_seed_gives_the_same_model_on_any_number_of_threads(name):
     table = holed(TABLE, len(Y), 0.2)
     found = []
     for threads in (1, 2):
-        with expecta.using(threads=threads):
+        with expecta.config_context(threads=threads):
             a = regressor(density=LEARNERS[name]()).fit(table, Y)
             b = classifier(density=LEARNERS[name]()).fit(table, THREE)
             found.append([a.predict(HOLED), a.predict_interval(HOLED), b.predict_proba(HOLED)])

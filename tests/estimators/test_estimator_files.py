@@ -552,7 +552,7 @@ def rows(name):
 @every
 def test_files_of_before_have_no_rows(folder, name):
     model = attempt(folder, rewritten(name, without=[*rows(name), "target"]))
-    assert model.seen_ is None
+    assert model.training_rows_ is None
     assert_same(model, FITTED[name])
 
 
@@ -613,7 +613,7 @@ def test_pairs_that_do_not_fit(folder):
 
 
 def _uniform(vtree, cardinalities):
-    from expecta import independent
+    from expecta.circuits import independent
 
     return independent(vtree, [np.full(c, 1 / c) for c in cardinalities])
 

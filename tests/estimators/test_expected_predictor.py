@@ -59,7 +59,7 @@ from expecta import (
     ExpectedPredictor,
     ImpossibleEvidenceWarning,
     LatentTree,
-    using,
+    config_context,
 )
 
 NUMBERS = ["a", "b", "c"]
@@ -335,7 +335,7 @@ def test_tables_of_all_kinds_give_the_same():
     np.testing.assert_allclose(by_frame.predict(pl.from_pandas(some)), answer, rtol=1e-12)
     unknown = {name: [None if v != v else v for v in some[name]] for name in NUMBERS}
     np.testing.assert_allclose(by_frame.predict(unknown), answer, rtol=1e-12)
-    with using(threads=1):
+    with config_context(threads=1):
         np.testing.assert_allclose(by_frame.predict(some), answer, rtol=1e-12)
     parts = [by_frame.predict(some.iloc[[i]])[0] for i in range(len(some))]
     np.testing.assert_allclose(parts, answer, rtol=1e-12)

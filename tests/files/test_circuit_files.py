@@ -14,12 +14,10 @@ from expecta import (
     ProbabilisticCircuit,
     RegressionCircuit,
     Vtree,
-    leaf,
-    literal,
-    node,
     random_probabilistic,
     random_regression,
 )
+from expecta.circuits import leaf, literal, node
 from expecta.common.errors import FormatError, StructureError, VtreeMismatchError
 from expecta.files import read_pair, write_pair
 from expecta.files.psdd_text import log_complement

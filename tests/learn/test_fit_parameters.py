@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import expecta
-from expecta import RegressionCircuit, Vtree, leaf, linear, literal, node, random_regression, using
+from expecta import RegressionCircuit, Vtree, config_context, random_regression
+from expecta.circuits import leaf, linear, literal, node
 from expecta.common.errors import DomainError, PropertyError
 from expecta.learn.regression import fit_parameters, parameters, wires
 from strategies import vtrees
@@ -221,9 +222,9 @@ def test_the_start_and_threads_do_not_matter(link):
     warm, cold = (fit_parameters(g, X, y, warm=warm) for warm in (True, False))
     assert np.allclose(warm.weight, cold.weight, atol=1e-6)
     assert np.allclose(warm.bias, cold.bias, atol=1e-6)
-    with using(threads=1):
+    with config_context(threads=1):
         one = fit_parameters(g, X, y)
-    with using(threads=2):
+    with config_context(threads=2):
         two = fit_parameters(g, X, y)
     assert one == two
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from expecta import using
+from expecta import config_context
 from expecta.common.errors import StructureError
 from expecta.learn import information as module
 from expecta.learn.information import _by_counting, _by_product, mutual_information
@@ -112,10 +112,10 @@ def test_threads_do_not_matter(route):
     codes = rng.integers(-1, cards, (400, 17))
     more = () if route is mutual_information else (1.0,)
     for weight in (None, rng.random(400)):
-        with using(threads=1):
+        with config_context(threads=1):
             one = route(codes, cards, weight, *more)
         for threads in (2, 3, 8, 40):
-            with using(threads=threads):
+            with config_context(threads=threads):
                 np.testing.assert_array_equal(route(codes, cards, weight, *more), one)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from expecta import Vtree, using
+from expecta import Vtree, config_context
 from expecta.learn.regression import LOSSES, Curve, features, grow
 from expecta.learn.regression.curves import GROUPS
 from expecta.learn.regression.features import Features, Sparse, joined
@@ -93,13 +93,13 @@ def test_threads_give_the_same_bits(monkeypatch, k):
     for n, width in ((500, 40), (3, 5), (1, 1)):
         A = sparse(random_matrix(rng, n, width))
         table = rng.normal(size=(width, k))
-        with using(threads=1):
+        with config_context(threads=1):
             one = A @ table
         for threads in (2, 5):
-            with using(threads=threads):
+            with config_context(threads=threads):
                 assert np.array_equal(A @ table, one)
     nothing = sparse(np.zeros((4, 3)))
-    with using(threads=2):
+    with config_context(threads=2):
         assert np.array_equal(nothing @ np.ones((3, k)), np.zeros((4, k)))
 
 
@@ -522,7 +522,7 @@ def test_the_same_for_any_number_of_threads(monkeypatch, loss):
     y = np.stack([y > 0, y > 1], axis=1).astype(float) if loss == "logistic" else y
     found = []
     for threads in (1, 2, 1):
-        with using(threads=threads):
+        with config_context(threads=threads):
             fold = np.arange(300) % 2
             found.append(learn(X, y, cards, ordered=[1], loss=loss, fold=fold, max_splits=6))
     assert found[0].circuit == found[1].circuit == found[2].circuit
@@ -539,7 +539,7 @@ def test_many_variables():
     table = Table(X, Vtree.balanced(d), [Curve.of(np.ones(2))] * d, y[:, None])
     found = []
     for threads in (1, 2):
-        with using(threads=threads), threadpool_limits(1):
+        with config_context(threads=threads), threadpool_limits(1):
             options = Options.of(LOSSES["logistic"], d)
             growth = Growth(table, np.ones(n), LOSSES["logistic"], 0.1, options)
             growth.fit()

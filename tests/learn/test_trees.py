@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from expecta import using
+from expecta import config_context
 from expecta.learn.trees.circuit import tree_circuit
 from expecta.learn.trees.em import Model, Schedule, climb, held_out, learn
 from expecta.learn.trees.expectation import Counts, Table, expected_counts, log_likelihoods
@@ -170,12 +170,12 @@ def test_threads_change_nothing_and_sharing_only_the_last_bits(limit, n):
             expected_counts(layout, theta, table, some).counts,
         ]
 
-    with using(threads=1):
+    with config_context(threads=1):
         one = answers(table)
         for old, new in zip(answers(plain), one, strict=True):
             np.testing.assert_allclose(new, old, rtol=1e-11)
     for threads in (2, 3, 8):
-        with using(threads=threads):
+        with config_context(threads=threads):
             for old, new in zip(one, answers(table), strict=True):
                 np.testing.assert_array_equal(new, old)
 

@@ -12,16 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from expecta import (
-    ProbabilisticCircuit,
-    Vtree,
-    independent,
-    leaf,
-    literal,
-    naive_bayes,
-    node,
-    random_probabilistic,
-)
+from expecta import ProbabilisticCircuit, Vtree, naive_bayes, random_probabilistic
+from expecta.circuits import independent, leaf, literal, node
 from expecta.circuits.evidence import Evidence
 from expecta.common.errors import (
     DomainError,
@@ -29,7 +21,7 @@ from expecta.common.errors import (
     ImpossibleEvidenceWarning,
     PropertyError,
 )
-from expecta.common.settings import using
+from expecta.common.settings import config_context
 from expecta.queries import density_queries as density
 from expecta.queries.impossible import check_possible
 
@@ -321,7 +313,7 @@ def test_threads_and_blocks_change_nothing(monkeypatch, weights, sizes):
                 p.sample(1000, seed=0),
             ]
 
-    with using(threads=1):
+    with config_context(threads=1):
         before = answers()
     lanes, cells = sizes
     monkeypatch.setattr(density, "LANES", lanes)
@@ -329,7 +321,7 @@ def test_threads_and_blocks_change_nothing(monkeypatch, weights, sizes):
     monkeypatch.setattr(density, "WORK", cells)
     monkeypatch.setattr(density, "SMALL", 0)
     for threads in (1, 2, 5):
-        with using(threads=threads):
+        with config_context(threads=threads):
             for old, new in zip(before, answers(), strict=True):
                 np.testing.assert_array_equal(old, new)
 

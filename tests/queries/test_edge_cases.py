@@ -15,15 +15,11 @@ from expecta import (
     ProbabilisticCircuit,
     RegressionCircuit,
     Vtree,
-    independent,
-    leaf,
-    linear,
-    literal,
-    node,
+    config_context,
     random_probabilistic,
     random_regression,
-    using,
 )
+from expecta.circuits import independent, leaf, linear, literal, node
 from expecta.common.errors import (
     DomainError,
     ImpossibleEvidenceError,
@@ -367,7 +363,7 @@ def test_progress_bar_appears_only_on_request(capsys, monkeypatch, pair):
     assert capsys.readouterr().out == ""
     shown = []
     monkeypatch.setattr("rich.progress.Progress.start", lambda self: shown.append(self))
-    with using(progress=True):
+    with config_context(progress=True):
         pair.expectation([[0, 0, 0]])
     assert len(shown) == 1
 

@@ -9,17 +9,8 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 
 import expecta.queries.output_distribution as module
-from expecta import (
-    Evidence,
-    Pair,
-    RegressionCircuit,
-    Vtree,
-    independent,
-    leaf,
-    linear,
-    literal,
-    node,
-)
+from expecta import Evidence, Pair, RegressionCircuit, Vtree
+from expecta.circuits import independent, leaf, linear, literal, node
 from expecta.common.errors import DomainError, ImpossibleEvidenceWarning
 from expecta.queries.links import LINKS, Link
 from expecta.queries.moments import extremes_of

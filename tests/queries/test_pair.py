@@ -13,12 +13,11 @@ from expecta import (
     Pair,
     RegressionCircuit,
     Vtree,
-    independent,
-    linear,
+    config_context,
     random_probabilistic,
     random_regression,
-    using,
 )
+from expecta.circuits import independent, linear
 from expecta.common.errors import DomainError, FormatError
 from strategies import circuit_pairs, evidences
 from truth import Truth, draw
@@ -130,9 +129,9 @@ def test_same_answer_for_any_batch_and_threads(seed, rows, threads):
     g = random_regression(vtree, units=4, outputs=1 + seed % 2, seed=rng)
     pair = Pair(p, g)
     X = np.where(rng.random((rows, 12)) < 0.5, -1, draw(p, rows, rng))
-    with using(threads=threads):
+    with config_context(threads=threads):
         together = pair.moments(X, 3)
-    with using(threads=1):
+    with config_context(threads=1):
         alone = np.concatenate([pair.moments(X[i : i + 1], 3) for i in range(0, rows, 37)])
         cut = np.concatenate([pair.moments(part, 3) for part in np.array_split(X, min(rows, 5))])
     assert np.array_equal(together, cut)
@@ -171,7 +170,7 @@ def test_dense_layers(dense):
 def test_dense_layers_for_any_batch_and_threads(dense):
     rng = np.random.default_rng(7)
     X = np.where(rng.random((500, 5)) < 0.5, -1, draw(dense.p, 500, rng))
-    with using(threads=3):
+    with config_context(threads=3):
         together, turned = dense.expectation(X), dense.characteristic(X, [0.3, 2.0])
     for part in (slice(0, 1), slice(3, 80), slice(80, 500)):
         assert np.array_equal(together[part], dense.expectation(X[part]))

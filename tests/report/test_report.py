@@ -315,7 +315,7 @@ def test_the_pair_of_columns_is_the_one_whose_groups_differ_most(regressor, tmp_
 
 
 def test_shares_of_the_population_are_those_of_the_density_and_of_the_rows(regressor):
-    encoder, seen = regressor.encoder_, regressor.seen_
+    encoder, seen = regressor.encoder_, regressor.training_rows_
     table_, _ = kinds()
     assert missing(seen, 0) == pytest.approx(np.mean(np.isnan(table_["age"])))
     place = encoder.variable("group")
@@ -350,7 +350,7 @@ def test_rebinned_numbers_are_spread_evenly():
 def test_held_out_loss_is_beside_that_of_the_shares(classifier, tmp_path):
     page = read(classifier, tmp_path)
     loss = classifier.validation_[classifier.penalty_][classifier.n_splits_]
-    share = np.mean(classifier.seen_.target == 1)
+    share = np.mean(classifier.training_rows_.target == 1)
     even = -share * np.log(share) - (1 - share) * np.log(1 - share)
     assert f"Held-out loss: {loss:.3f} nats a row; {even:.3f} if" in page.text
 
@@ -492,7 +492,7 @@ def test_holes_that_are_values_are_counted(tmp_path):
     model.fit({"dose": dose, "ward": ward}, np.nan_to_num(dose, nan=9.0) + (ward == "east"))
     assert "missing" in read(model, tmp_path).text
     column = model.encoder_.column("dose")
-    found = shares_of(column, np.full(column.cardinality, 0.25), model.seen_, 0)
+    found = shares_of(column, np.full(column.cardinality, 0.25), model.training_rows_, 0)
     wanted = [
         np.mean((dose >= a) & (dose <= b)) for a, b in zip(column.lows, column.highs, strict=True)
     ]

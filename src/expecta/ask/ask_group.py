@@ -10,8 +10,8 @@ import numpy as np
 from expecta.ask.group_answers import Comparison, Group
 from expecta.ask.language.query import Query
 from expecta.common.arrays import Floats
-from expecta.expected.distributions import Law
-from expecta.expected.subject import Subject
+from expecta.expected.distributions import OutputDistribution
+from expecta.expected.expected_output import ExpectedOutput
 
 __all__ = ["FEW", "ask", "compare"]
 
@@ -21,7 +21,7 @@ POINTS = 513  # of a grid on which two distributions are compared
 NOTHING = 1e-9  # of the spread: a mean below this is zero
 
 
-def ask(subject: Subject, query: Any = None, facts: dict[str, Any] | None = None) -> Group:
+def ask(subject: ExpectedOutput, query: Any = None, facts: dict[str, Any] | None = None) -> Group:
     """Describe a model's output over a group; see :meth:`Asking.ask`."""
     asked = Query.of(query, subject.encoder)
     if facts:
@@ -29,7 +29,7 @@ def ask(subject: Subject, query: Any = None, facts: dict[str, Any] | None = None
     return describe(subject, asked)
 
 
-def describe(subject: Subject, query: Query) -> Group:
+def describe(subject: ExpectedOutput, query: Query) -> Group:
     """Describe a model's output over those who meet a condition."""
     evidence = query.parts(subject.encoder)
     log_prob = subject.circuit.log_prob(evidence)
@@ -42,7 +42,7 @@ def describe(subject: Subject, query: Query) -> Group:
     variance = subject.spreads(evidence, weight[None])[0]
 
     @cache
-    def law() -> Law | None:
+    def law() -> OutputDistribution | None:
         return subject.law(evidence, weight) if possible else None
 
     quantiles, loose = _quantiles(law())
@@ -75,13 +75,13 @@ def describe(subject: Subject, query: Query) -> Group:
     )
 
 
-def _quantiles(law: Law | None) -> tuple[Floats, Floats]:
+def _quantiles(law: OutputDistribution | None) -> tuple[Floats, Floats]:
     if law is None:
         return np.full(len(LEVELS), np.nan), np.full(len(LEVELS), np.nan)
     return law.quantiles(LEVELS)
 
 
-def compare(subject: Subject, a: Any, b: Any) -> Comparison:
+def compare(subject: ExpectedOutput, a: Any, b: Any) -> Comparison:
     """Compare a model's output over two groups; see :meth:`Asking.compare`."""
     first, second = ask(subject, a), ask(subject, b)
     difference = first.mean - second.mean
@@ -92,7 +92,7 @@ def compare(subject: Subject, a: Any, b: Any) -> Comparison:
     return Comparison(first, second, difference, float(error), ratio, above, loose)
 
 
-def _superiority(a: Law | None, b: Law | None) -> tuple[float, float]:
+def _superiority(a: OutputDistribution | None, b: OutputDistribution | None) -> tuple[float, float]:
     """P(A > B) + P(A = B) / 2 on a grid, and how far it may be off for the grid."""
     if a is None or b is None:
         return np.nan, np.nan

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from expecta.ask.shapley import Shapley
     from expecta.ask.split import Split
     from expecta.densities.density import Density
-    from expecta.expected.subject import Subject
+    from expecta.expected.expected_output import ExpectedOutput
 
 __all__ = ["Asking"]
 
@@ -211,7 +211,7 @@ class Asking(ABC):
 
     # ---------------------------------------------------------------------------------
 
-    def expected_output(self, of: Any = None) -> Subject:
+    def expected_output(self, of: Any = None) -> ExpectedOutput:
         """Return one number that the model outputs, to ask its mean, variance and distribution.
 
         Parameters
@@ -225,7 +225,7 @@ class Asking(ABC):
             self.__dict__["_outputs"] = self._learned(), kept
         if repr(of) not in kept:
             kept[repr(of)] = self._make_output(of)
-        output: Subject = kept[repr(of)]
+        output: ExpectedOutput = kept[repr(of)]
         return output
 
     @abstractmethod
@@ -233,7 +233,7 @@ class Asking(ABC):
         """Return what was learned, another object after each ``fit``; raise where nothing was."""
 
     @abstractmethod
-    def _make_output(self, of: Any) -> Subject:
+    def _make_output(self, of: Any) -> ExpectedOutput:
         """Return what :meth:`expected_output` keeps."""
 
     def __getstate__(self) -> Any:

@@ -11,8 +11,8 @@ from expecta.ask.language.column_sets import Chosen
 from expecta.ask.language.conditions import Condition, Fact, Joined
 from expecta.common.errors import DomainError, QueryError
 from expecta.expected.about import About, Sampling
-from expecta.expected.pair_output import Linked, one_output
-from expecta.expected.subject import Subject
+from expecta.expected.expected_output import ExpectedOutput
+from expecta.expected.pair_output import PairOutput, one_output
 from expecta.queries.pair import Pair
 from expecta.tables import BooleanEncoder, Encoder
 from expecta.tables.category_column import CategoryColumn
@@ -42,7 +42,8 @@ class CircuitModel(Asking):
 
     Examples
     --------
-    >>> from expecta import Pair, Vtree, independent, linear
+    >>> from expecta import Pair, Vtree
+    >>> from expecta.circuits import independent, linear
     >>> encoder = BooleanEncoder().fit({"smoker": ["no", "yes", "no"]})
     >>> vtree = Vtree.balanced(2)
     >>> p = independent(vtree, [[0.3, 0.7], [0.8, 0.2]])
@@ -66,7 +67,7 @@ class CircuitModel(Asking):
     def _learned(self) -> object:
         return self.pair
 
-    def _make_output(self, of: Any) -> Subject:
+    def _make_output(self, of: Any) -> ExpectedOutput:
         place = 0 if of is None else int(of)
         if not 0 <= place < self.pair.g.n_outputs:
             raise DomainError(f"of is the place of an output, 0 .. {self.pair.g.n_outputs - 1}")
@@ -75,7 +76,7 @@ class CircuitModel(Asking):
         about = About(
             self.name, None, self.encoder, pair.p, None, read_table, Sampling(scale=0.1), how
         )
-        return Linked(about, pair, "identity", 1e-9)
+        return PairOutput(about, pair, "identity", 1e-9)
 
 
 class BitEncoder(Encoder):

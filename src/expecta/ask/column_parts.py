@@ -11,7 +11,7 @@ from expecta.ask.language.column_sets import Chosen, Intervals
 from expecta.ask.language.conditions import quoted
 from expecta.ask.populations import Population
 from expecta.common.arrays import Floats, Ints
-from expecta.expected.subject import Subject
+from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.scalars import TIMES
@@ -36,7 +36,7 @@ class Part:
         return np.array(self.members, np.int64)
 
 
-def parts_of(subject: Subject, population: Population) -> list[list[Part]]:
+def parts_of(subject: ExpectedOutput, population: Population) -> list[list[Part]]:
     """Return the parts of every column that the population can be in.
 
     A category is a part of its own, and so is a number where up to four bins have data. The

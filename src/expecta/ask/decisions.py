@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from expecta.ask.populations import one_row, table_of
-from expecta.ask.shown import Shown
+from expecta.ask.printed_answer import PrintedAnswer
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError, ImpossibleEvidenceError
 from expecta.common.text import number
-from expecta.expected.subject import Subject
+from expecta.expected.expected_output import ExpectedOutput
 
 if TYPE_CHECKING:
     from expecta.ask.displays import StabilityDisplay
@@ -27,7 +27,7 @@ ALL = 12  # known columns up to which every set of them is tried
 
 
 @dataclass(frozen=True, eq=False)
-class Stability(Shown):
+class Stability(PrintedAnswer):
     """Whether decisions would stand if everything were known.  # arrays (rows,).
 
     Attributes
@@ -73,7 +73,7 @@ class Stability(Shown):
         return ["stays: probability that the decision is the same once all is known."]
 
 
-def stability(subject: Subject, rows: Any, threshold: float) -> Stability:
+def stability(subject: ExpectedOutput, rows: Any, threshold: float) -> Stability:
     """Compute the probability that each row's decision stands once everything is known.
 
     The decision is whether E[f | what is known] >= threshold, and it stands with
@@ -109,7 +109,7 @@ def _finite(threshold: object) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Sufficient(Shown):
+class Sufficient(PrintedAnswer):
     """A set of known columns that is enough for a decision.
 
     Attributes
@@ -166,7 +166,7 @@ class Sufficient(Shown):
 
 
 def sufficient(
-    subject: Subject, row: Any, threshold: float, probability: float = 0.95, width: int = 32
+    subject: ExpectedOutput, row: Any, threshold: float, probability: float = 0.95, width: int = 32
 ) -> Sufficient:
     """Find a smallest set of known columns that keeps the row's decision by itself.
 
@@ -216,7 +216,9 @@ Candidate = tuple[float, float, tuple[int, ...]]  # probability, its error, colu
 class _Search:
     """Looks for a set of columns, smaller ones first."""
 
-    def __init__(self, subject: Subject, codes: Ints, threshold: float, decision: bool) -> None:
+    def __init__(
+        self, subject: ExpectedOutput, codes: Ints, threshold: float, decision: bool
+    ) -> None:
         self.subject, self.codes, self.threshold = subject, codes, threshold
         self.decision = decision
         self.complete = True  # every set of the sizes before, and of this where none is enough

@@ -11,13 +11,13 @@ import numpy as np
 from expecta.ask.language.column_sets import within_bin, written
 from expecta.ask.language.conditions import quoted
 from expecta.ask.populations import Population
-from expecta.ask.shown import Shown
+from expecta.ask.printed_answer import PrintedAnswer
 from expecta.ask.split import cut
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.common.text import number
-from expecta.expected.subject import Answer, Subject
+from expecta.expected.expected_output import Answer, ExpectedOutput
 from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.scalars import number as number_of
@@ -32,7 +32,7 @@ ALIKE = 0.01  # of the range of means: less is no difference
 
 
 @dataclass(frozen=True, eq=False)
-class Dependence(Shown):
+class Dependence(PrintedAnswer):
     """A model's output by the values of one column.
 
     Attributes
@@ -112,7 +112,7 @@ class Dependence(Shown):
         return [self.difference, *self.remarks]
 
 
-def dependence(subject: Subject, column: str, given: Any, grid: Any) -> Dependence:
+def dependence(subject: ExpectedOutput, column: str, given: Any, grid: Any) -> Dependence:
     """Follow a model's output along a column; see :meth:`Asking.dependence`."""
     population = Population.of(subject, given)
     variable = subject.encoder.variable(column)
@@ -149,7 +149,7 @@ def dependence(subject: Subject, column: str, given: Any, grid: Any) -> Dependen
 
 
 def _values(
-    subject: Subject, name: str, cells: Floats, grid: Any
+    subject: ExpectedOutput, name: str, cells: Floats, grid: Any
 ) -> tuple[list[Ints], list[str], dict[int, float]]:
     """Return the values of the column in each group of the grid, and their labels.
 
@@ -190,7 +190,9 @@ def _weighed(values: list[Ints], cells: Floats) -> Floats:
     return weights
 
 
-def _partial(subject: Subject, column: str, population: Population, weights: Floats) -> Answer:
+def _partial(
+    subject: ExpectedOutput, column: str, population: Population, weights: Floats
+) -> Answer:
     """Compute the partial dependence where the column has the weights of each group.
 
     What the population says of the column itself is about others that go with it: each such
@@ -225,7 +227,7 @@ def _set(evidence: Evidence, variable: int, weights: Floats) -> Evidence:
     return freed.likelihood(variable, weights)
 
 
-def _weight(subject: Subject, evidence: Evidence, population: Population) -> Floats:
+def _weight(subject: ExpectedOutput, evidence: Evidence, population: Population) -> Floats:
     """Return the probability of each part of each group, of the population's size."""
     log_prob = subject.circuit.log_prob(evidence) - population.scale
     weight: Floats = np.exp(log_prob).reshape(-1, len(population.weight))

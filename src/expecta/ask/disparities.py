@@ -12,11 +12,11 @@ import numpy as np
 from expecta.ask.column_parts import Part, parts_of
 from expecta.ask.parity import Parity, parity_of_rows, parity_within
 from expecta.ask.populations import Facts, Population, table_of
-from expecta.ask.shown import Shown
+from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.common.text import number
-from expecta.expected.subject import Subject
+from expecta.expected.expected_output import ExpectedOutput
 
 if TYPE_CHECKING:
     from expecta.ask.displays import DisparitiesDisplay
@@ -29,7 +29,7 @@ AT_ONCE = 4096  # groups in one batch
 
 
 @dataclass(frozen=True, eq=False)
-class Disparities(Shown):
+class Disparities(PrintedAnswer):
     """Groups in which disclosing a sensitive attribute moves the expected output most.
 
     The arrays have an entry per disparity, the largest first.
@@ -113,7 +113,7 @@ class _Case(NamedTuple):
 
 
 def disparities(
-    subject: Subject,
+    subject: ExpectedOutput,
     sensitive: str | Sequence[str],
     delta: float | None = None,
     size: int = 2,
@@ -220,7 +220,7 @@ def _affordable(counts: list[int], size: int, attributes: int) -> None:
 
 
 def _cases(
-    subject: Subject,
+    subject: ExpectedOutput,
     population: Population,
     parts: list[list[Part]],
     others: list[int],
@@ -261,7 +261,7 @@ def _facts(parts: tuple[Part, ...]) -> Facts:
     return tuple((part.variable, part.values) for part in parts)
 
 
-def _in_batches(population: Population, subject: Subject, cases: list[_Case]) -> Floats:
+def _in_batches(population: Population, subject: ExpectedOutput, cases: list[_Case]) -> Floats:
     facts = [_facts(case.group + case.disclosed) for case in cases]
     found = [
         population.shares(subject, facts[start : start + AT_ONCE])
@@ -278,7 +278,7 @@ class _Found(NamedTuple):
     error: Floats
 
 
-def _gaps(subject: Subject, population: Population, cases: list[_Case]) -> _Found:
+def _gaps(subject: ExpectedOutput, population: Population, cases: list[_Case]) -> _Found:
     """Compute the gap of each case; a group is asked once, however much is disclosed."""
     place: dict[tuple[Part, ...], int] = {}
     which: Ints = np.array([place.setdefault(case.group, len(place)) for case in cases], np.int64)

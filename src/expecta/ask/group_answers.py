@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from expecta.ask.shown import Shown, plain
+from expecta.ask.printed_answer import PrintedAnswer, plain
 from expecta.common.arrays import Floats
 from expecta.common.text import number
-from expecta.expected.distributions import Law
+from expecta.expected.distributions import OutputDistribution
 from expecta.tables.training_rows import Average
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["Comparison", "Group"]
 
 
 @dataclass(frozen=True, eq=False)
-class Group(Shown):
+class Group(PrintedAnswer):
     """What a model says about a group.
 
     Attributes
@@ -59,7 +59,7 @@ class Group(Shown):
     rows_mean: Average | None
     exactness: str
     remarks: tuple[str, ...]
-    law: Callable[[], Law | None] = field(repr=False)
+    law: Callable[[], OutputDistribution | None] = field(repr=False)
 
     def curve(self) -> tuple[Floats, Floats]:
         """Return a grid of outputs, and the share of the group at or below each."""
@@ -121,7 +121,7 @@ class Group(Shown):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Shown):
+class Comparison(PrintedAnswer):
     """What a model says about two groups.
 
     Attributes

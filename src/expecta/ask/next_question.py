@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from expecta.ask.populations import Facts, Population
-from expecta.ask.shown import Shown
+from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
 from expecta.common.text import number
-from expecta.expected.subject import Subject
+from expecta.expected.expected_output import ExpectedOutput
 
 if TYPE_CHECKING:
     from expecta.ask.displays import NextQuestionDisplay
@@ -22,7 +22,7 @@ __all__ = ["NextQuestion", "next_question"]
 
 
 @dataclass(frozen=True, eq=False)
-class NextQuestion(Shown):
+class NextQuestion(PrintedAnswer):
     """How much each unknown column would tell, the most telling first.
 
     Attributes
@@ -93,7 +93,7 @@ class NextQuestion(Shown):
 
 
 def next_question(
-    subject: Subject, given: Any = None, cost: Mapping[str, float] | None = None
+    subject: ExpectedOutput, given: Any = None, cost: Mapping[str, float] | None = None
 ) -> NextQuestion:
     """Rank the unknown columns by how much knowing them is expected to settle the output.
 
@@ -171,7 +171,7 @@ def _spread(share: Floats, mean: Floats, error: Floats, sampled: bool) -> tuple[
     return float(part @ gap**2), float(part @ (2 * np.abs(gap) * error + error**2))
 
 
-def _prices(subject: Subject, cost: Mapping[str, float]) -> Floats:
+def _prices(subject: ExpectedOutput, cost: Mapping[str, float]) -> Floats:
     prices = np.ones(len(subject.columns))
     for name, price in cost.items():
         prices[subject.encoder.variable(name)] = price

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from expecta.ask.populations import spread_out, table_of
-from expecta.ask.shown import Shown
+from expecta.ask.printed_answer import PrintedAnswer
 from expecta.circuits.evidence import Evidence
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.densities.density import Density
-from expecta.expected.subject import Subject
+from expecta.expected.expected_output import ExpectedOutput
 
 if TYPE_CHECKING:
     from expecta.ask.displays import OutliersDisplay
@@ -25,7 +25,7 @@ CELLS = 1 << 22  # of posterior distributions that are held at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Outliers(Shown):
+class Outliers(PrintedAnswer):
     """How unlike the density each row is.
 
     Attributes
@@ -99,7 +99,9 @@ class Outliers(Shown):
         ]
 
 
-def outliers(subject: Subject | Density, rows: Any, samples: int = 2000, seed: int = 0) -> Outliers:
+def outliers(
+    subject: ExpectedOutput | Density, rows: Any, samples: int = 2000, seed: int = 0
+) -> Outliers:
     """Measure how unlike the density rows are, whatever is missing in them.
 
     Log-probabilities, of rows and of each column given the others that are seen, are exact
@@ -113,7 +115,7 @@ def outliers(subject: Subject | Density, rows: Any, samples: int = 2000, seed: i
     """
     if samples < 1:
         raise DomainError(f"samples is 1 or more, not {samples!r:.40}")
-    if isinstance(subject, Subject):
+    if isinstance(subject, ExpectedOutput):
         encoder, circuit = subject.encoder, subject.circuit
         codes = encoder.codes(table_of(subject, rows))
     else:

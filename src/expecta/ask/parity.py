@@ -8,11 +8,11 @@ import numpy as np
 
 from expecta.ask.column_parts import Part
 from expecta.ask.populations import Facts, Population
-from expecta.ask.shown import Shown
+from expecta.ask.printed_answer import PrintedAnswer
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Bools, Floats
 from expecta.common.text import number
-from expecta.expected.subject import Subject
+from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.table import Table
 
 __all__ = ["Parity", "parity_of_rows", "parity_within"]
@@ -21,7 +21,7 @@ EVERYONE = "everyone"
 
 
 @dataclass(frozen=True, eq=False)
-class Parity(Shown):
+class Parity(PrintedAnswer):
     """How much the expected output differs between the values of a sensitive column.
 
     Attributes
@@ -80,7 +80,7 @@ class Parity(Shown):
 
 
 def parity_within(
-    subject: Subject,
+    subject: ExpectedOutput,
     population: Population,
     variable: int,
     parts: list[list[Part]],
@@ -107,7 +107,7 @@ def parity_within(
 
 
 def parity_of_rows(
-    subject: Subject,
+    subject: ExpectedOutput,
     table: Table,
     variable: int,
     parts: list[list[Part]],
@@ -150,7 +150,7 @@ def parity_of_rows(
 
 
 def _parity(
-    subject: Subject,
+    subject: ExpectedOutput,
     variable: int,
     values: list[Part],
     groups: list[Part | None],

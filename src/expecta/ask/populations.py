@@ -12,7 +12,7 @@ from expecta.ask.language.query import Query
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError, ImpossibleEvidenceError
-from expecta.expected.subject import Subject
+from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables import Encoder
 from expecta.tables.table import Table, read_table
 
@@ -21,7 +21,7 @@ __all__ = ["Facts", "Means", "Population", "one_row", "spread_out", "table_of"]
 Facts: TypeAlias = tuple[tuple[int, Ints], ...]  # variables, and the values they are among
 
 
-def table_of(subject: Subject, rows: Any) -> Table:
+def table_of(subject: ExpectedOutput, rows: Any) -> Table:
     """Read rows: a table as ``predict`` takes it, or one row as a mapping from columns."""
     return subject.table(spread_out(subject.encoder, rows))
 
@@ -43,7 +43,7 @@ def _is_column(value: object) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, str | bytes)
 
 
-def one_row(subject: Subject, row: Any) -> Table:
+def one_row(subject: ExpectedOutput, row: Any) -> Table:
     """Read one row: a mapping from columns, or a table with one row."""
     table = table_of(subject, row)
     if table.n_rows != 1:
@@ -74,7 +74,7 @@ class Population:
     approximate: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, subject: Subject, given: Any) -> Population:
+    def of(cls, subject: ExpectedOutput, given: Any) -> Population:
         """Read a condition (text, facts, a query, None), or a table with one row."""
         notes: list[str] = []
         if given is None or isinstance(given, str | Query | Mapping):
@@ -126,7 +126,7 @@ class Population:
         )
         return self.evidence[rows].both(further)
 
-    def shares(self, subject: Subject, groups: Sequence[Facts]) -> Floats:
+    def shares(self, subject: ExpectedOutput, groups: Sequence[Facts]) -> Floats:
         """Return the probability of each group within the population. Exact."""
         if not groups:
             return np.zeros(0)
@@ -134,12 +134,12 @@ class Population:
         shares: Floats = found.sum(axis=1) / self.weight.sum()
         return shares
 
-    def _weights(self, subject: Subject, evidence: Evidence) -> Floats:
+    def _weights(self, subject: ExpectedOutput, evidence: Evidence) -> Floats:
         """Return the probability of each part of each group.  # (groups, parts)."""
         found: Floats = np.exp(subject.circuit.log_prob(evidence) - self.scale)
         return found.reshape(-1, len(self.weight))
 
-    def means(self, subject: Subject, groups: Sequence[Facts]) -> Means:
+    def means(self, subject: ExpectedOutput, groups: Sequence[Facts]) -> Means:
         """Compute shares and expectations of groups; those of share zero have NaN.
 
         Cost: one batch of as many rows as groups, times the parts of the population.
@@ -151,7 +151,7 @@ class Population:
         value, error = subject.averages(evidence, weight)
         return Means(weight.sum(axis=1) / self.weight.sum(), value, error)
 
-    def variance(self, subject: Subject) -> tuple[float, float]:
+    def variance(self, subject: ExpectedOutput) -> tuple[float, float]:
         """Compute the variance of the output over the population, and its error."""
         value, error = subject.spreads(self.evidence, self.weight[None])
         return float(value[0]), float(error[0])

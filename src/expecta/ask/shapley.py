@@ -9,10 +9,10 @@ import numpy as np
 from scipy.special import comb
 
 from expecta.ask.populations import table_of
-from expecta.ask.shown import Shown
+from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.text import number
-from expecta.expected.subject import Answer, Subject
+from expecta.expected.expected_output import Answer, ExpectedOutput
 from expecta.tables.table import Table
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ AT_ONCE = 1 << 16  # coalitions in one batch
 
 
 @dataclass(frozen=True, eq=False)
-class Shapley(Shown):
+class Shapley(PrintedAnswer):
     """What each known column of each row adds to the expected output.
 
     Attributes
@@ -99,7 +99,7 @@ class Shapley(Shown):
 
 
 def shapley(
-    subject: Subject, rows: Any, seed: int = 0, rtol: float = 0.01, permutations: int = 512
+    subject: ExpectedOutput, rows: Any, seed: int = 0, rtol: float = 0.01, permutations: int = 512
 ) -> Shapley:
     """Compute conditional Shapley values: how the known columns share the expected output.
 
@@ -152,7 +152,7 @@ def shapley(
 class _Coalitions:
     """The expected output when some of a row's columns are known."""
 
-    def __init__(self, subject: Subject, table: Table, known: Bools) -> None:
+    def __init__(self, subject: ExpectedOutput, table: Table, known: Bools) -> None:
         self.subject, self.table, self.known = subject, table, known
 
     def __call__(self, rows: Ints, told: Bools) -> Answer:

@@ -12,13 +12,13 @@ import numpy as np
 from expecta.ask.ask_group import FEW
 from expecta.ask.language.query import Query
 from expecta.ask.populations import Population
-from expecta.ask.shown import Shown
+from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
-from expecta.expected.subject import Subject
+from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
-from expecta.tables.training_rows import Seen
+from expecta.tables.training_rows import TrainingRows
 
 if TYPE_CHECKING:
     from expecta.ask.displays import SplitDisplay
@@ -42,13 +42,13 @@ class Cut:
         """The values of the column in each group."""
         return [np.flatnonzero(self.group == place) for place in range(len(self.labels))]
 
-    def place(self, seen: Seen) -> Ints:
+    def place(self, seen: TrainingRows) -> Ints:
         """Return the group of each training row, -1 where it is unknown."""
         codes = seen.codes(self.column, self.variable)
         return np.where(codes < 0, -1, self.group[codes])
 
 
-def cut(subject: Subject, name: str, shares: Floats, bins: int) -> Cut:
+def cut(subject: ExpectedOutput, name: str, shares: Floats, bins: int) -> Cut:
     """Divide a column: categories one by one, numbers into groups of about equal share.
 
     Where a hole of a number is a value, it is a group of its own.
@@ -82,7 +82,7 @@ def _label(column: Column, values: Ints) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Split(Shown):
+class Split(PrintedAnswer):
     """What a model says about each part of a population.
 
     Attributes
@@ -153,7 +153,7 @@ class Split(Shown):
         return list(self.remarks)
 
 
-def split(subject: Subject, columns: Sequence[str], given: Any, bins: int) -> Split:
+def split(subject: ExpectedOutput, columns: Sequence[str], given: Any, bins: int) -> Split:
     """Divide a population; see :meth:`Asking.split`."""
     names = [str(name) for name in columns]
     if not names or len(set(names)) < len(names):
@@ -203,7 +203,7 @@ def split(subject: Subject, columns: Sequence[str], given: Any, bins: int) -> Sp
 
 
 def _beside(
-    subject: Subject, given: Any, cuts: Sequence[Cut], places: Ints, share: Floats
+    subject: ExpectedOutput, given: Any, cuts: Sequence[Cut], places: Ints, share: Floats
 ) -> tuple[Ints | None, Floats | None, Bools | None]:
     """Count the training rows in each group, and average their target."""
     seen = subject.seen

@@ -51,7 +51,8 @@ class ProbabilisticCircuit(Circuit):
 
     Examples
     --------
-    >>> from expecta import ProbabilisticCircuit, Vtree, leaf, literal, node
+    >>> from expecta import ProbabilisticCircuit, Vtree
+    >>> from expecta.circuits import leaf, literal, node
     >>> p = ProbabilisticCircuit.build(
     ...     Vtree.from_nested((0, 1)),
     ...     node((0.3, literal(0, 1), leaf(1, [0.5, 0.5])), (0.7, literal(0, 0), literal(1, 1))),

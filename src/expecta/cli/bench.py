@@ -10,7 +10,7 @@ import numpy as np
 
 from expecta import __version__
 from expecta.ask.language.query import Query
-from expecta.ask.shown import text_table
+from expecta.ask.printed_answer import text_table
 from expecta.circuits.evidence import Evidence
 from expecta.common import settings
 from expecta.common.arrays import Bools, Floats, Ints

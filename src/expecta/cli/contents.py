@@ -136,7 +136,7 @@ def _read_estimator(path: Path) -> Contents:
     from expecta.cli.models import load
 
     model = load(path)
-    rows = model.seen_
+    rows = model.training_rows_
     told: dict[str, Any] = {
         "model": type(model).__name__,
         "target": model.target_name_,

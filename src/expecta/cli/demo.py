@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from expecta.ask.group_answers import Comparison
-from expecta.ask.shown import text_table
+from expecta.ask.printed_answer import text_table
 from expecta.cli import tables
 from expecta.cli.learning import Task, held_out, learn
 from expecta.cli.plots import draw

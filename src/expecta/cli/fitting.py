@@ -65,14 +65,14 @@ def fit(
     """Learn a model from a table, with or without holes in it."""
     from expecta.cli import tables
     from expecta.cli.learning import Task, learn
-    from expecta.common.settings import using
+    from expecta.common.settings import config_context
 
     wanted = _target(target, drop or [])
     path = _output(output, wanted, table)
     given = _without_index(tables.read(table), wanted, quiet)
     _check_columns(given, [wanted, *(drop or [])])
     task = Task.of(given, wanted, drop or [], classify, skip_unknown)
-    with using(progress=False if quiet else None):
+    with config_context(progress=False if quiet else None):
         model = learn(task, density.value, max_bins, seed)
     model.save(path, rows=not no_rows)
     learned = summary(model, task, path, no_rows)

@@ -152,11 +152,11 @@ def _values(y: Any) -> Any:
 def held_out(model: CircuitEstimator) -> dict[str, Any]:
     """Return how well the model does on rows that it did not see, in numbers and in words."""
     if isinstance(model, CircuitRegressor):
-        assert model.seen_ is not None
-        assert model.seen_.target is not None
-        noise, spread = model.noise_, float(np.std(model.seen_.target))
+        assert model.training_rows_ is not None
+        assert model.training_rows_.target is not None
+        noise, spread = model.noise_, float(np.std(model.training_rows_.target))
         explained = 1.0 - (noise / spread) ** 2 if spread > 0 else np.nan
-        said = _said(noise, spread, explained, len(model.seen_.target))
+        said = _said(noise, spread, explained, len(model.training_rows_.target))
         return {"noise": noise, "target_std": spread, "explained": explained, "said": said}
     assert isinstance(model, CircuitClassifier)
     tried = [loss for losses in model.validation_.values() for loss in losses.values()]

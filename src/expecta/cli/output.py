@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from expecta.ask.shown import Shown, plain
+from expecta.ask.printed_answer import PrintedAnswer, plain
 from expecta.common.errors import DomainError, FormatError, QueryError
 
 __all__ = ["answer", "document", "note", "one_line", "say", "writable"]
@@ -29,7 +29,7 @@ def document(value: Any) -> None:
     typer.echo(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
 
 
-def answer(found: Shown, as_json: bool, plot: Path | None = None) -> None:
+def answer(found: PrintedAnswer, as_json: bool, plot: Path | None = None) -> None:
     """Print an answer, and draw it where that is asked for."""
     if plot is not None:
         from expecta.cli.plots import draw

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-__all__ = ["Progress", "Settings", "current", "using"]
+__all__ = ["Progress", "Settings", "config_context", "current"]
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,15 @@ def current() -> Settings:
 
 
 @contextmanager
-def using(*, threads: int | None = None, progress: bool | None = None) -> Iterator[Settings]:
+def config_context(
+    *, threads: int | None = None, progress: bool | None = None
+) -> Iterator[Settings]:
     """Change the settings for the calls inside a ``with`` block.
 
     Answers do not depend on either setting. The settings hold for the thread (or task)
     that enters the block, not for threads of your own that it starts.
 
-    >>> with using(threads=1) as settings:
+    >>> with config_context(threads=1) as settings:
     ...     settings.n_threads()
     1
     """

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-__all__ = ["each"]
+__all__ = ["run_on_threads"]
 
 
-def each(do: Callable[..., None], calls: Sequence[tuple[Any, ...]], threads: int) -> None:
+def run_on_threads(do: Callable[..., None], calls: Sequence[tuple[Any, ...]], threads: int) -> None:
     """Call ``do`` with each tuple of arguments, on as many threads."""
     if len(calls) <= 1 or threads == 1:
         for call in calls:

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from expecta.circuits.evidence import Evidence, as_evidence
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats
-from expecta.common.checks import whole
+from expecta.common.checks import check_integer
 from expecta.common.errors import DomainError
 from expecta.densities.marginal import Marginal
 from expecta.tables import Encoder
@@ -84,7 +84,7 @@ class Density:
         bin's range, mean and spread; so it may lie outside an interval that cuts the bin.
         The same seed gives the same table.
         """
-        n = whole("n", n, 0)
+        n = check_integer("n", n, 0)
         rng = np.random.default_rng(seed)
         evidence = None if given is None else self._evidence(given)
         codes = self.circuit.sample(n, given=evidence, seed=rng)

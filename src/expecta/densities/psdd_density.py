@@ -9,7 +9,7 @@ import numpy as np
 from expecta.circuits.constructions import independent
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.vtree import Vtree
-from expecta.common.checks import finite, whole
+from expecta.common.checks import check_integer, check_number
 from expecta.densities.learner import Learner
 from expecta.densities.tree_densities import ChowLiu
 from expecta.densities.weighted_rows import Rows
@@ -87,10 +87,10 @@ class PSDD(Learner):
             weight=rows.weight,
             valid=valid.codes,
             valid_weight=valid.weight,
-            pseudo_count=finite("pseudo_count", self.pseudo_count),
-            max_edges=None if bound is None else whole("max_parameters", bound, 1),
-            max_seconds=None if limit is None else finite("max_seconds", limit),
-            patience=whole("patience", self.patience, 1),
+            pseudo_count=check_number("pseudo_count", self.pseudo_count),
+            max_edges=None if bound is None else check_integer("max_parameters", bound, 1),
+            max_seconds=None if limit is None else check_number("max_seconds", limit),
+            patience=check_integer("patience", self.patience, 1),
             seed=int(rng.integers(2**31)),
             report=lambda _, edges, score: report(score, f"with {edges:,} parameters"),
         )

@@ -40,7 +40,8 @@ def finer_circuit(
     ``shares`` are the probabilities of the new values given the old. Determinism and
     normalisation stay as they are. Cost: linear in the edges of the new circuit.
 
-    >>> from expecta import Vtree, leaf
+    >>> from expecta import Vtree
+    >>> from expecta.circuits import leaf
     >>> p = ProbabilisticCircuit.build(Vtree.balanced(1), leaf(0, [0.4, 0.6]))
     >>> q = finer_circuit(p, [np.array([0, 1, 1])], [np.array([1.0, 0.25, 0.75])])
     >>> np.exp(q.log_prob([[0], [1], [2]])).round(9).tolist()

@@ -8,7 +8,7 @@ import numpy as np
 
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
-from expecta.common.checks import finite, whole
+from expecta.common.checks import check_integer, check_number
 from expecta.densities.tree_learner import TreeLearner
 from expecta.densities.weighted_rows import Rows
 from expecta.learn.information import mutual_information
@@ -235,17 +235,17 @@ class LatentTree(TreeLearner):
     ) -> Model:
         batch, prior = self.batch_size, self._prior(layout)
         schedule = Schedule(
-            max_epochs=whole("max_epochs", self.max_epochs, 1),
-            batch_size=None if batch is None else whole("batch_size", batch, 1),
-            patience=whole("patience", self.patience, 1),
-            tolerance=finite("tolerance", self.tolerance),
+            max_epochs=check_integer("max_epochs", self.max_epochs, 1),
+            batch_size=None if batch is None else check_integer("batch_size", batch, 1),
+            patience=check_integer("patience", self.patience, 1),
+            tolerance=check_number("tolerance", self.tolerance),
         )
 
         def note(score: float) -> None:
             report(score, f"with {layout.states[0]} states")
 
         if self.restarts is not None:
-            restarts = whole("restarts", self.restarts, 1)
+            restarts = check_integer("restarts", self.restarts, 1)
         else:
             work = 3 * len(table) * int(np.sum(layout.states.astype(np.int64) * layout.above))
             restarts = max(1, min(MOST_RESTARTS, CHEAP // work))

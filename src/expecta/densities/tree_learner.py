@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.common.arrays import Floats, Ints
-from expecta.common.checks import finite
+from expecta.common.checks import check_number
 from expecta.common.errors import DomainError
 from expecta.densities.learner import Learned, Learner
 from expecta.densities.weighted_rows import Rows
@@ -248,4 +248,4 @@ class TreeLearner(Learner):
         return [marginals[x] for x in layout.tree.variable.tolist()]
 
     def _pseudo_count(self) -> float:
-        return finite("pseudo_count", self.pseudo_count)
+        return check_number("pseudo_count", self.pseudo_count)

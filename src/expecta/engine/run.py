@@ -18,7 +18,7 @@ import numpy as np
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
 from expecta.common.settings import Progress, current
-from expecta.common.threads import each
+from expecta.common.threads import run_on_threads
 from expecta.engine.algebras import scratch, width
 from expecta.engine.plan import Plan
 from expecta.engine.row_patterns import distinct_rows, number_patterns
@@ -150,10 +150,12 @@ class _Batch:
 
         work = sum(todo.group_cost) + todo.upper_cost * n
         threads = current().n_threads() if work > SMALL else 1
-        each(do, [(steps, 0, 1) for steps in _deal(todo, threads)], threads)
+        run_on_threads(do, [(steps, 0, 1) for steps in _deal(todo, threads)], threads)
         if len(todo.upper):
             part = -(-n // (threads * lanes)) * lanes
-            each(do, [(todo.upper, a, min(n, a + part)) for a in range(0, n, part)], threads)
+            run_on_threads(
+                do, [(todo.upper, a, min(n, a + part)) for a in range(0, n, part)], threads
+            )
         root = shared[todo.root_at :][: len(out) * todo.root_lanes].reshape(len(out), -1)
         out[:] = root if self.root_pattern is None else root[:, self.root_pattern]
 

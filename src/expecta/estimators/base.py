@@ -16,13 +16,13 @@ from expecta.ask.asking import Asking
 from expecta.circuits.regression import RegressionCircuit
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Bools, Floats, Ints
-from expecta.common.checks import whole
+from expecta.common.checks import check_integer
 from expecta.common.errors import DomainError
 from expecta.common.settings import Progress
 from expecta.densities import PSDD, Density, LatentTree
 from expecta.estimators.circuit_output import of_circuits
 from expecta.estimators.training import Seeds, Training, completed
-from expecta.expected.subject import Subject
+from expecta.expected.expected_output import ExpectedOutput
 from expecta.learn.regression import LOSSES, Curve, Grown, grow
 from expecta.queries.output_distribution import Distribution
 from expecta.queries.pair import Pair
@@ -30,7 +30,7 @@ from expecta.tables import Encoder
 from expecta.tables.column import Column
 from expecta.tables.estimator_inputs import checked_penalties, read, refuse_rounding
 from expecta.tables.table import Table, check_size, read_table
-from expecta.tables.training_rows import Seen, name_of
+from expecta.tables.training_rows import TrainingRows, name_of
 
 __all__ = ["CircuitEstimator"]
 
@@ -47,7 +47,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
     density_: Density  # as it learned
     refined_: Density  # the same with finer bins, which the circuit takes
     pair_: Pair
-    seen_: Seen | None  # training rows, beside which answers about groups stand
+    training_rows_: TrainingRows | None  # training rows, beside which answers about groups stand
     target_name_: str
 
     def __init__(
@@ -76,7 +76,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
     def _training_table(self, X: Any, n_targets: int) -> Table:
         """Read the table to learn from, and check the parameters."""
         for name, least in (("max_bins", 2), ("max_splits", 0), ("completions", 1)):
-            whole(name, getattr(self, name), least)
+            check_integer(name, getattr(self, name), least)
         checked_penalties(self.penalties)
         given = self.density
         if given is not None and not isinstance(given, Density):
@@ -197,9 +197,11 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         return model
 
     def _keep(self, table: Table, target: Floats, weight: Floats, y: Any) -> None:
-        """Set ``seen_``, and what the target is called."""
+        """Set ``training_rows_``, and what the target is called."""
         self.target_name_ = name_of(y)
-        self.seen_ = Seen.of(table, self.encoder_, target, weight, self.target_name_)
+        self.training_rows_ = TrainingRows.of(
+            table, self.encoder_, target, weight, self.target_name_
+        )
 
     # -- asking -----------------------------------------------------------------------
 
@@ -238,7 +240,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "pair_")
         return self.pair_
 
-    def _make_output(self, of: Any) -> Subject:
+    def _make_output(self, of: Any) -> ExpectedOutput:
         return of_circuits(self, of)
 
     def _table(self, X: Any) -> Table:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from expecta.common.errors import DomainError
 from expecta.expected.about import CELLS, About, Sampling
-from expecta.expected.classes import class_place
-from expecta.expected.pair_output import Linked, Shares, one_output
-from expecta.expected.subject import Subject
+from expecta.expected.classes import class_index
+from expecta.expected.expected_output import ExpectedOutput
+from expecta.expected.pair_output import PairOutput, Shares, one_output
 
 if TYPE_CHECKING:
     from expecta.estimators.base import CircuitEstimator
@@ -26,7 +26,7 @@ _SEVERAL = (
 )
 
 
-def of_circuits(model: CircuitEstimator, of: Any = None) -> Subject:
+def of_circuits(model: CircuitEstimator, of: Any = None) -> ExpectedOutput:
     """Return what a CircuitRegressor predicts, or the probability that a CircuitClassifier does."""
     classes = getattr(model, "classes_", None)
     if classes is None:
@@ -38,12 +38,16 @@ def of_circuits(model: CircuitEstimator, of: Any = None) -> Subject:
             f"exact for groups of few cells, else within their error. {CELLS}"
         )
     else:
-        place = class_place(classes, of)
+        place = class_index(classes, of)
         name, how = f"P({classes[place]})", _TWO if len(classes) == 2 else _SEVERAL
     pair, read = model.pair_, model._table
-    about = About(name, place, model.encoder_, pair.p, model.seen_, read, Sampling(scale=0.1), how)
+    about = About(
+        name, place, model.encoder_, pair.p, model.training_rows_, read, Sampling(scale=0.1), how
+    )
     if classes is None:
-        return Linked(about, pair, "identity", 1e-9)
+        return PairOutput(about, pair, "identity", 1e-9)
     if len(classes) > 2:
         return Shares(about, pair, model.tol)
-    return Linked(about, one_output(pair, 0, 1.0 if place == 1 else -1.0), "logistic", model.tol)
+    return PairOutput(
+        about, one_output(pair, 0, 1.0 if place == 1 else -1.0), "logistic", model.tol
+    )

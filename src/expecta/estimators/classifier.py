@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d
 
 from expecta.circuits.constructions import linear
 from expecta.common.arrays import Floats
-from expecta.common.checks import finite, whole
+from expecta.common.checks import check_integer, check_number
 from expecta.common.errors import DomainError
 from expecta.estimators.base import UNTESTED, CircuitEstimator
 from expecta.estimators.training import Seeds
@@ -99,7 +99,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
 
         A row of ``sample_weight`` w counts as w rows that are alike, as for `CircuitRegressor`.
         """
-        check_tolerance(finite("tol", self.tol))
+        check_tolerance(check_number("tol", self.tol))
         labels = _labels(y)
         table = self._training_table(X, len(labels))
         weight = row_weights(sample_weight, len(labels))
@@ -167,7 +167,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         codes, complete = self._codes(X)
         if method not in ("spectral", "taylor"):
             raise ValueError(f'method is "spectral" or "taylor", not {method!r}')
-        whole("order", order, 0)
+        check_integer("order", order, 0)
         k = len(self.classes_)
         if k == 1:
             ones = np.ones((len(codes), 1))

@@ -22,7 +22,7 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import within
 from expecta.common.atomic_files import replace_file
-from expecta.common.checks import finite, whole
+from expecta.common.checks import check_integer, check_number
 from expecta.common.errors import DomainError, ExpectaError, FormatError
 from expecta.densities import PSDD, Density
 from expecta.densities.density_files import from_parts, parts_of, plain
@@ -38,7 +38,7 @@ from expecta.queries.spectral import check_tolerance
 from expecta.tables import Encoder
 from expecta.tables.estimator_inputs import LARGEST, checked_penalties
 from expecta.tables.refine_bins import coarser
-from expecta.tables.training_rows import Seen
+from expecta.tables.training_rows import TrainingRows
 
 __all__ = ["load", "save"]
 
@@ -85,7 +85,7 @@ def save(estimator: CircuitEstimator, path: str | PathLike[str], rows: bool) -> 
         arrays |= vars(estimator.calibration_)
     elif isinstance(estimator, CircuitClassifier):
         header["classes"] = written_classes(estimator.classes_)
-    seen = estimator.seen_ if rows else None
+    seen = estimator.training_rows_ if rows else None
     header["seen"] = None if seen is None else seen.name
     header["target"] = estimator.target_name_
     arrays |= {} if seen is None else {f"seen.{n}": one for n, one in seen.arrays().items()}
@@ -124,13 +124,13 @@ def _check_size(p: ProbabilisticCircuit, g: RegressionCircuit) -> None:
 def _check_parameters(given: Mapping[str, Any], density: Density) -> None:
     """Complain of parameters as a file has them, with the words of ``fit``."""
     for name, least in (("max_bins", 2), ("max_splits", 0), ("completions", 1)):
-        whole(name, given[name], least)
+        check_integer(name, given[name], least)
     for name in {"random_state", "calibration_rows"} & set(given):
         if given[name] is not None:
-            whole(name, given[name], 0)
+            check_integer(name, given[name], 0)
     checked_penalties(given["penalties"])
     if "tol" in given:
-        check_tolerance(finite("tol", given["tol"]))
+        check_tolerance(check_number("tol", given["tol"]))
     learned = given["density"] == "learned"
     if not learned and (given["density"] not in (None, "to learn") or type(density) is Density):
         raise ValueError("density was not learned as it says")
@@ -170,7 +170,7 @@ class _Reader:
         if header["named"]:
             found.feature_names_in_ = np.array(density.columns, object)
         found.penalty_ = self._number("penalty", GREATEST["identity"])
-        found.n_splits_ = self._make(lambda: whole("n_splits", header["n_splits"], 0))
+        found.n_splits_ = self._make(lambda: check_integer("n_splits", header["n_splits"], 0))
         found.validation_ = self._validation()
         if isinstance(found, CircuitRegressor):
             found.noise_ = self._number("noise", LARGEST)
@@ -182,8 +182,8 @@ class _Reader:
             link, outputs = "logistic", k if k > 2 else 1
         rows = self._prefixed("seen.")
         self._pair(found, encoder, link, outputs)
-        found.seen_ = self._seen(rows, encoder, getattr(found, "classes_", None))
-        found.target_name_ = self._target(found.seen_)
+        found.training_rows_ = self._seen(rows, encoder, getattr(found, "classes_", None))
+        found.target_name_ = self._target(found.training_rows_)
         return found
 
     # -- parts ------------------------------------------------------------------------
@@ -223,16 +223,18 @@ class _Reader:
 
     def _seen(
         self, arrays: Arrays, encoder: Encoder, classes: npt.NDArray[Any] | None
-    ) -> Seen | None:
+    ) -> TrainingRows | None:
         """Return the training rows; files may be without."""
         name = self._header.get("seen")
         if name is None and not arrays:
             return None
         several = None if classes is None else len(classes)
-        found: Seen = self._make(lambda: Seen.from_arrays(arrays, name, encoder, several))
+        found: TrainingRows = self._make(
+            lambda: TrainingRows.from_arrays(arrays, name, encoder, several)
+        )
         return found
 
-    def _target(self, seen: Seen | None) -> str:
+    def _target(self, seen: TrainingRows | None) -> str:
         """Return what the target is called; older files say so of their rows alone."""
         name = self._header.get("target", "prediction" if seen is None else seen.name)
         if not isinstance(name, str):

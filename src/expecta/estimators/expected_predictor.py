@@ -23,12 +23,12 @@ from expecta.estimators.conformal import Calibration, hidden, least_noise
 from expecta.estimators.imputers import ConditionalSampler
 from expecta.estimators.predictor_output import of_predictor
 from expecta.expected.exactness import explained
+from expecta.expected.expected_output import ExpectedOutput
 from expecta.expected.model_answers import Answer, Answers, classifies
 from expecta.expected.row_template import Template
-from expecta.expected.subject import Subject
 from expecta.tables import Encoder
 from expecta.tables.table import Table, read_table
-from expecta.tables.training_rows import Seen
+from expecta.tables.training_rows import TrainingRows
 
 __all__ = ["ExpectedPredictor"]
 
@@ -90,7 +90,7 @@ class ExpectedPredictor(Asking, BaseEstimator):  # type: ignore[misc]
     density_: Density  # as it learned
     template_: Template
     answers_: Answers
-    seen_: Seen | None
+    training_rows_: TrainingRows | None
     calibration_: Calibration
 
     def __init__(
@@ -136,7 +136,7 @@ class ExpectedPredictor(Asking, BaseEstimator):  # type: ignore[misc]
     ) -> ExpectedPredictor:
         """Learn the density of the raw columns, complete or not; the model learns nothing.
 
-        ``y`` is not learned from: it is kept with the rows (``seen_``), so that answers about
+        ``y`` is not learned from: it is kept with ``training_rows_``, so that answers about
         groups stand beside plain averages. Cost: that of the density, and of writing the model
         over it.
         """
@@ -168,7 +168,7 @@ class ExpectedPredictor(Asking, BaseEstimator):  # type: ignore[misc]
         )
         classes = getattr(self, "classes_", None)
         encoder = self.answers_.density.encoder_
-        self.seen_ = Seen.beside(table, encoder, y, sample_weight, classes)
+        self.training_rows_ = TrainingRows.beside(table, encoder, y, sample_weight, classes)
         return self
 
     def _tried(self, X: Any, table: Table, holed: Collection[str]) -> tuple[Any, Table]:
@@ -337,7 +337,7 @@ class ExpectedPredictor(Asking, BaseEstimator):  # type: ignore[misc]
     def _learned(self) -> object:
         return self.answers
 
-    def _make_output(self, of: Any) -> Subject:
+    def _make_output(self, of: Any) -> ExpectedOutput:
         return of_predictor(self, of)
 
     def _rows(self, X: Any) -> tuple[Table, Ints]:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Ints
-from expecta.common.checks import whole
+from expecta.common.checks import check_integer
 from expecta.common.errors import DomainError, ImpossibleEvidenceWarning
 from expecta.common.text import suggestion
 from expecta.densities import Density, LatentTree
@@ -264,7 +264,7 @@ class ConditionalSampler(_Imputer):
 
     def draws(self, X: Any, n: int) -> list[Any]:
         """Return n tables like X, each with other draws for its unknown cells."""
-        return self._filled(X, whole("n", n, 0))
+        return self._filled(X, check_integer("n", n, 0))
 
     def _answers(self, evidence: Evidence, n: int) -> Iterator[dict[str, npt.NDArray[Any]]]:
         rng = np.random.default_rng(self.random_state)

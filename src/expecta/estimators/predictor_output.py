@@ -9,9 +9,9 @@ import numpy as np
 from expecta.common.arrays import Bools, Ints
 from expecta.common.errors import DomainError
 from expecta.expected.about import CELLS, About, Answer, Sampling
-from expecta.expected.classes import class_place
+from expecta.expected.classes import class_index
+from expecta.expected.expected_output import ExpectedOutput
 from expecta.expected.model_output import output_of
-from expecta.expected.subject import Subject
 from expecta.tables.table import Table, read_table
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["of_predictor"]
 
 
-def of_predictor(model: ExpectedPredictor, of: Any = None) -> Subject:
+def of_predictor(model: ExpectedPredictor, of: Any = None) -> ExpectedOutput:
     """Return what the model of an ExpectedPredictor returns: a number, or a probability."""
     answers = model.answers
     classes = getattr(model, "classes_", None)
     n_outputs = len(answers.scale)
-    place = None if classes is None else class_place(classes, of)
+    place = None if classes is None else class_index(classes, of)
     output = _output(n_outputs, of) if place is None else place
     if classes is not None and answers.margins_only and n_outputs == 1:
         if place != 1:
@@ -45,7 +45,7 @@ def of_predictor(model: ExpectedPredictor, of: Any = None) -> Subject:
         place,
         answers.density.encoder_,
         answers.density.circuit,
-        model.seen_,
+        model.training_rows_,
         read_table,
         Sampling(
             model.rtol, model.max_samples, float(answers.scale[output]), model.random_state or 0
@@ -72,5 +72,5 @@ def _name(model: ExpectedPredictor, classes: Any, place: int | None, output: int
     """Return what the number is called."""
     if place is not None:
         return f"{'margin of ' if model.answers.margins_only else 'P'}({classes[place]})"
-    named = model.seen_.name if model.seen_ else "prediction"
+    named = model.training_rows_.name if model.training_rows_ else "prediction"
     return named if output is None else f"{named} {output}"

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Floats
-from expecta.common.checks import whole
+from expecta.common.checks import check_integer
 from expecta.common.errors import DomainError
 from expecta.estimators.base import FEW, CircuitEstimator
 from expecta.estimators.conformal import Calibration, affordable, distances, in_units, least_noise
@@ -121,7 +121,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         twice the rows, and shrink less. For weights that say which rows matter more, divide
         them by their mean.
         """
-        whole("calibration_rows", self.calibration_rows or 0, 0)
+        check_integer("calibration_rows", self.calibration_rows or 0, 0)
         target = read_target(y)
         table = self._training_table(X, len(target))
         weight = row_weights(sample_weight, len(target))

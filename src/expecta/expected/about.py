@@ -12,7 +12,7 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.tables import Encoder
 from expecta.tables.table import Table
-from expecta.tables.training_rows import Seen
+from expecta.tables.training_rows import TrainingRows
 
 __all__ = ["CELLS", "About", "Answer", "Sampling"]
 
@@ -80,7 +80,7 @@ class About:
     of_class: int | None
     encoder: Encoder
     circuit: ProbabilisticCircuit
-    seen: Seen | None
+    seen: TrainingRows | None
     read: Callable[[Any], Table]
     sampling: Sampling
     exactness: str

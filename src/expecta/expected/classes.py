@@ -10,10 +10,10 @@ import numpy.typing as npt
 from expecta.common.errors import DomainError
 from expecta.common.text import suggestion
 
-__all__ = ["class_place"]
+__all__ = ["class_index"]
 
 
-def class_place(classes: npt.NDArray[Any], of: Any) -> int:
+def class_index(classes: npt.NDArray[Any], of: Any) -> int:
     """Return the place of the class that is asked about: by default the second of two."""
     if len(classes) < 2:
         raise DomainError("there is a single class, whose probability is 1; nothing to ask")

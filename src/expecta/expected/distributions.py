@@ -10,13 +10,13 @@ import numpy as np
 from expecta.common.arrays import Floats
 from expecta.queries.output_distribution import Distribution
 
-__all__ = ["Atoms", "Drawn", "Law", "Spread"]
+__all__ = ["AtomDistribution", "ExactDistribution", "OutputDistribution", "SampledDistribution"]
 
 HALVINGS = 30, 64  # of the range that a quantile lies in: where it is blurred, and where not
 NEAR = 1e-12  # a threshold this close to a value, relatively, is that value
 
 
-class Law(ABC):
+class OutputDistribution(ABC):
     """A distribution on the line."""
 
     @abstractmethod
@@ -35,7 +35,7 @@ class Law(ABC):
         return grid, self.cdf(grid)
 
 
-class Atoms(Law):
+class AtomDistribution(OutputDistribution):
     """Some numbers, each with a probability; ``resolution`` is how far a number may be off."""
 
     def __init__(self, values: Floats, probability: Floats, resolution: float = 0.0) -> None:
@@ -59,7 +59,7 @@ class Atoms(Law):
         return found
 
 
-class Drawn(Atoms):
+class SampledDistribution(AtomDistribution):
     """Draws that all count alike."""
 
     def __init__(self, values: Floats) -> None:
@@ -72,7 +72,7 @@ class Drawn(Atoms):
         return self._at(q), 0.5 * (ends[1] - ends[0])
 
 
-class Spread(Law):
+class ExactDistribution(OutputDistribution):
     """Rows of a pair's distribution, mixed by weight and seen through an increasing link."""
 
     def __init__(

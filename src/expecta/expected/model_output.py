@@ -12,27 +12,27 @@ from expecta.common.arrays import Floats, Ints
 from expecta.engine.boxes import Expectation
 from expecta.expected.about import About, Answer
 from expecta.expected.box_route import Boxes
-from expecta.expected.distributions import NEAR, Atoms, Law
+from expecta.expected.distributions import NEAR, AtomDistribution, OutputDistribution
+from expecta.expected.expected_output import ExpectedOutput
 from expecta.expected.model_answers import Answers
-from expecta.expected.pair_output import Linked, one_output
+from expecta.expected.pair_output import PairOutput, one_output
 from expecta.expected.softened import Softened
-from expecta.expected.subject import Subject
 from expecta.readers.links import respond
 
-__all__ = ["Boxed", "Drawn", "output_of"]
+__all__ = ["BoxOutput", "SampledOutput", "output_of"]
 
 NUMBERS = 1 << 24  # values of boxes and levels to hold at once
 LEVELS = 4096  # of a distribution
 
 
-class Drawn(Subject):
+class SampledOutput(ExpectedOutput):
     """A model that is asked about draws. All is sampled, but the share of a group."""
 
     def __init__(self, about: About, answers: Answers, output: int) -> None:
         super().__init__(about)
         self.answers, self.output = answers, output
 
-    def under(self, circuit: ProbabilisticCircuit) -> Subject:
+    def under(self, circuit: ProbabilisticCircuit) -> ExpectedOutput:
         """Return the same model over another density of the same variables."""
         return type(self)(self.about.under(circuit), self.answers, self.output)
 
@@ -41,7 +41,7 @@ class Drawn(Subject):
         return self.answers.outputs(codes, rng)[:, self.output]
 
 
-class Boxed(Drawn):
+class BoxOutput(SampledOutput):
     """A sum of trees, whose leaves are boxes: exact as far as boxes are few enough."""
 
     def __init__(self, about: About, answers: Answers, output: int) -> None:
@@ -104,11 +104,13 @@ class Boxed(Drawn):
         found = np.clip(self.soft(reached, evidence)[:, 0], 0.0, 1.0)
         return found, np.zeros_like(found)
 
-    def _law(self, evidence: Evidence, weight: Floats) -> Law:
+    def _law(self, evidence: Evidence, weight: Floats) -> OutputDistribution:
         if not self.route.is_small:
             return super()._law(evidence, weight)
         atoms, values, resolution = self._atoms
-        return Atoms(values, np.maximum(weight @ self.soft(atoms, evidence), 0.0), resolution)
+        return AtomDistribution(
+            values, np.maximum(weight @ self.soft(atoms, evidence), 0.0), resolution
+        )
 
     @cached_property
     def _atoms(self) -> tuple[Expectation, Floats, float]:
@@ -128,19 +130,21 @@ class Boxed(Drawn):
         return self.route.of(place), levels, resolution
 
 
-def output_of(about: About, answers: Answers, output: int) -> Subject:
+def output_of(about: About, answers: Answers, output: int) -> ExpectedOutput:
     """Choose what answers for an output of a model."""
     form, route = answers.form, answers.route
     if form is None or route is None:
-        return Drawn(about, answers, output)
+        return SampledOutput(about, answers, output)
     if isinstance(route, Boxes):
-        return Boxed(about, answers, output)
+        return BoxOutput(about, answers, output)
     pair = route.pair
     if form.link == "identity" or answers.margins_only:
-        return Linked(about, one_output(pair, output), "identity", answers.tol)
+        return PairOutput(about, one_output(pair, output), "identity", answers.tol)
     if form.link == "exp":
-        return Linked(about, one_output(pair, output), "exp", answers.tol)
+        return PairOutput(about, one_output(pair, output), "exp", answers.tol)
     if form.link == "logistic":
         first = form.classes is not None and output == 0
-        return Linked(about, one_output(pair, 0, -1.0 if first else 1.0), "logistic", answers.tol)
-    return Drawn(about, answers, output)
+        return PairOutput(
+            about, one_output(pair, 0, -1.0 if first else 1.0), "logistic", answers.tol
+        )
+    return SampledOutput(about, answers, output)

@@ -13,12 +13,12 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.expected.about import About, Answer
-from expecta.expected.distributions import Law, Spread
+from expecta.expected.distributions import ExactDistribution, OutputDistribution
+from expecta.expected.expected_output import ExpectedOutput, parted
 from expecta.expected.logistic_slope import expected_slope
-from expecta.expected.subject import Subject, parted
 from expecta.queries.pair import Pair
 
-__all__ = ["Link", "Linked", "Shares", "one_output"]
+__all__ = ["Link", "PairOutput", "Shares", "one_output"]
 
 FINE = 1e-12  # error of expectations that variances are made of
 COARSE = 1e-3  # of probabilities that quantiles are read from
@@ -58,7 +58,7 @@ def one_output(pair: Pair, output: int, factor: float = 1.0) -> Pair:
     )
 
 
-class Linked(Subject):
+class PairOutput(ExpectedOutput):
     """link(g) for a circuit g with one output.
 
     Means and variances are exact, or within ``tol`` and 1e-10 where the link is logistic;
@@ -69,10 +69,10 @@ class Linked(Subject):
         super().__init__(about)
         self.pair, self.link, self.tol = pair, LINKS[link], tol
 
-    def under(self, circuit: ProbabilisticCircuit) -> Linked:
+    def under(self, circuit: ProbabilisticCircuit) -> PairOutput:
         """Return the same model over another density of the same variables."""
         pair = Pair(circuit, self.pair.g)
-        return Linked(self.about.under(circuit), pair, self.link.name, self.tol)
+        return PairOutput(self.about.under(circuit), pair, self.link.name, self.tol)
 
     def _mean(self, evidence: Evidence) -> Answer:
         if self.link.name == "identity":
@@ -112,18 +112,18 @@ class Linked(Subject):
         error = np.maximum(most - found, found - least) + rows.error
         return 1.0 - found, np.where(sure, 0.0, error)
 
-    def _law(self, evidence: Evidence, weight: Floats) -> Law:
+    def _law(self, evidence: Evidence, weight: Floats) -> OutputDistribution:
         rows = self.pair.distribution(evidence, tol=COARSE)
         low, high = self.pair.range(evidence)
         ends = float(low.min()), float(high.max())
-        return Spread(rows, weight, *ends, self.link.there, self.link.back)
+        return ExactDistribution(rows, weight, *ends, self.link.there, self.link.back)
 
     def outputs(self, codes: Ints, rng: np.random.Generator) -> Floats:
         """Return the model's number for complete rows of values."""
         return self.link.there(self.pair.g(codes))
 
 
-class Shares(Subject):
+class Shares(ExpectedOutput):
     """σ(g) of one class over the sum of all classes' σ(g): one against the rest, divided.
 
     The mean is the ratio of expectations, as ``predict_proba`` has it. All else is sampled,

@@ -7,7 +7,7 @@ import numpy as np
 from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import kernel
 from expecta.common.settings import current
-from expecta.common.threads import each
+from expecta.common.threads import run_on_threads
 
 __all__ = ["mutual_information"]
 
@@ -99,7 +99,7 @@ def _by_counting(
     # Row i of the triangle has n - i pairs: deal the rows out like cards.
     threads = current().n_threads()
     calls = [(columns, cards, weights, pseudo_count, out, k, threads) for k in range(threads)]
-    each(_count_pairs, calls, threads)
+    run_on_threads(_count_pairs, calls, threads)
     return out + out.T
 
 

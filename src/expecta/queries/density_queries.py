@@ -14,7 +14,7 @@ import numpy.typing as npt
 from expecta.circuits.evidence import Evidence, Rows, as_evidence
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.settings import Progress, current
-from expecta.common.threads import each
+from expecta.common.threads import run_on_threads
 from expecta.engine.algebras import Expectation, constants
 from expecta.engine.passes import Leaves, complete, draw, entropies, posteriors, read_leaves
 from expecta.engine.plan import Plan
@@ -270,4 +270,4 @@ def _share_out(do: Callable[[int, int], None], n: int, work: int) -> None:
     """Call ``do(first, last)`` for ranges of 0 .. n, one for each thread."""
     threads = min(n, current().n_threads()) if work > SMALL else 1
     cuts = [n * k // threads for k in range(threads + 1)]
-    each(do, list(pairwise(cuts)), threads)
+    run_on_threads(do, list(pairwise(cuts)), threads)

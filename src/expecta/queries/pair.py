@@ -48,7 +48,8 @@ class Pair:
 
     Examples
     --------
-    >>> from expecta import Vtree, independent, linear
+    >>> from expecta import Vtree
+    >>> from expecta.circuits import independent, linear
     >>> vtree = Vtree.balanced(3)
     >>> p = independent(vtree, [[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]])
     >>> g = linear(vtree, [[0, 1], [0, 10], [0, 100]], bias=5)
@@ -235,7 +236,8 @@ class Pair:
 
         Examples
         --------
-        >>> from expecta import Vtree, independent, linear
+        >>> from expecta import Vtree
+        >>> from expecta.circuits import independent, linear
         >>> vtree = Vtree.balanced(2)
         >>> pair = Pair(independent(vtree, [[0.5, 0.5]] * 2), linear(vtree, [[-1, 1], [0, 2]]))
         >>> pair.expected([[-1, 0], [1, 0]], tol=1e-12).value.round(9).tolist()
@@ -261,7 +263,8 @@ class Pair:
 
         Examples
         --------
-        >>> from expecta import Vtree, independent, linear
+        >>> from expecta import Vtree
+        >>> from expecta.circuits import independent, linear
         >>> vtree = Vtree.balanced(2)
         >>> pair = Pair(independent(vtree, [[0.5, 0.5]] * 2), linear(vtree, [[0, 1], [0, 2]]))
         >>> answer = pair.distribution([[-1, -1]])

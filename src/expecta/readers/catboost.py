@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from expecta.common.arrays import Floats
 from expecta.readers import Unreadable
 from expecta.readers.forms import Form, Question
-from expecta.readers.tree_builder import Builder, Seen, comes_from
+from expecta.readers.tree_builder import Builder, SplitOrLeaf, comes_from
 
 __all__ = ["feature_values", "read"]
 
@@ -169,7 +169,7 @@ def _add_oblivious(builder: Builder, tree: dict[str, Any], scale: float, asker: 
     splits = [asker(split) for split in tree.get("splits") or []]
     leaves = scale * np.reshape(np.float64(tree["leaf_values"]), (2 ** len(splits), -1))
 
-    def look(node: tuple[int, int]) -> Seen[tuple[int, int]]:
+    def look(node: tuple[int, int]) -> SplitOrLeaf[tuple[int, int]]:
         depth, leaf = node
         if depth < len(splits):
             question, yes_is_right = splits[depth]
@@ -184,7 +184,7 @@ def _add_oblivious(builder: Builder, tree: dict[str, Any], scale: float, asker: 
 def _add(builder: Builder, tree: dict[str, Any], scale: float, asker: _Asker) -> None:
     """Add any other tree."""
 
-    def look(node: dict[str, Any]) -> Seen[dict[str, Any]]:
+    def look(node: dict[str, Any]) -> SplitOrLeaf[dict[str, Any]]:
         if "split" not in node:
             return scale * np.atleast_1d(np.float64(node["value"]))
         question, yes_is_right = asker(node["split"])

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from expecta.common.arrays import Floats
 from expecta.readers import Unreadable
 from expecta.readers.forms import Form, Question
-from expecta.readers.tree_builder import Builder, Seen, below, comes_from
+from expecta.readers.tree_builder import Builder, SplitOrLeaf, below, comes_from
 
 __all__ = ["feature_values", "read"]
 
@@ -109,7 +109,7 @@ class _Node:
         return bool(np.all(self.table[low:high] == self.table[low]))
 
 
-def _look(node: _Node) -> Seen[_Node]:
+def _look(node: _Node) -> SplitOrLeaf[_Node]:
     """See what to ask next in a part of a table."""
     if not node.axes:
         return node.table

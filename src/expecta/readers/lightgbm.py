@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from expecta.readers import Unreadable
 from expecta.readers.forms import Form, Question
-from expecta.readers.tree_builder import Builder, Seen, below, comes_from
+from expecta.readers.tree_builder import Builder, SplitOrLeaf, below, comes_from
 
 __all__ = ["feature_values", "read"]
 
@@ -124,7 +124,7 @@ def _option(options: list[str], name: str) -> float:
 def _add(builder: Builder, root: dict[str, Any], output: int, scale: float) -> None:
     """Add a tree."""
 
-    def look(node: dict[str, Any]) -> Seen[dict[str, Any]]:
+    def look(node: dict[str, Any]) -> SplitOrLeaf[dict[str, Any]]:
         if "left_child" not in node:
             return builder.spread(scale * float(node["leaf_value"]), output)
         return _question(node), node["left_child"], node["right_child"]

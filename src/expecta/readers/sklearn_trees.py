@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from expecta.common.arrays import Floats, Ints
 from expecta.readers import Unreadable
 from expecta.readers.forms import Form, Question, Trees
-from expecta.readers.tree_builder import Builder, Seen
+from expecta.readers.tree_builder import Builder, SplitOrLeaf
 
 __all__ = ["feature_values", "read"]
 
@@ -104,7 +104,7 @@ def _add(builder: Builder, tree: Any, value: Floats) -> None:
     feature, threshold = tree.feature.tolist(), tree.threshold.tolist()
     missing = tree.missing_go_to_left.astype(bool).tolist()
 
-    def look(node: int) -> Seen[int]:
+    def look(node: int) -> SplitOrLeaf[int]:
         if left[node] >= 0:
             question = Question(feature[node], threshold[node], single=True, missing=missing[node])
             return question, left[node], right[node]
@@ -165,7 +165,7 @@ def _add_binned(
     """Add a tree of histogram gradient boosting."""
     nodes, bits = member.nodes, member.raw_left_cat_bitsets
 
-    def look(at: int) -> Seen[int]:
+    def look(at: int) -> SplitOrLeaf[int]:
         node = nodes[at]
         if node["is_leaf"]:
             return builder.spread(node["value"], output)

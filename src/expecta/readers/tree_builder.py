@@ -16,10 +16,10 @@ import numpy as np
 from expecta.common.arrays import Floats, Ints
 from expecta.readers.forms import Question, Trees
 
-__all__ = ["Builder", "Seen", "below", "comes_from", "places"]
+__all__ = ["Builder", "SplitOrLeaf", "below", "comes_from", "places"]
 
 Node = TypeVar("Node")
-Seen: TypeAlias = tuple[Question, Node, Node] | Floats  # a split, or the value of a leaf
+SplitOrLeaf: TypeAlias = tuple[Question, Node, Node] | Floats  # a split, or the value of a leaf
 
 
 class Builder:
@@ -43,14 +43,14 @@ class Builder:
         self._child: list[list[int]] = []
         self._value: list[Floats] = []
 
-    def add(self, root: Node, look: Callable[[Node], Seen[Node]]) -> None:
+    def add(self, root: Node, look: Callable[[Node], SplitOrLeaf[Node]]) -> None:
         """Add a tree, given its root and what one sees at a node."""
         first = look(root)
         if not isinstance(first, tuple):
             self.bias += first  # a tree that is one leaf is a constant
             return
         nothing = np.zeros(len(self.bias))
-        todo: list[tuple[Seen[Node], int, int]] = [(first, -1, 0)]
+        todo: list[tuple[SplitOrLeaf[Node], int, int]] = [(first, -1, 0)]
         while todo:
             seen, parent, side = todo.pop()
             node = len(self._question)
@@ -70,7 +70,7 @@ class Builder:
     def include(self, trees: Trees, scale: float, features: Ints, outputs: Ints) -> None:
         """Add the trees of a model that sees some of the features and has some outputs."""
 
-        def look(node: int) -> Seen[int]:
+        def look(node: int) -> SplitOrLeaf[int]:
             asked = int(trees.question[node])
             if asked < 0:
                 return self.spread(scale * trees.value[node], outputs)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from expecta.common.arrays import Floats
 from expecta.readers import Unreadable
 from expecta.readers.forms import Form, Linear, Question, Trees
-from expecta.readers.tree_builder import Builder, Seen, below, comes_from
+from expecta.readers.tree_builder import Builder, SplitOrLeaf, below, comes_from
 
 __all__ = ["feature_values", "read"]
 
@@ -170,7 +170,7 @@ def _add(builder: Builder, tree: dict[str, Any], output: int, weight: float) -> 
         found = tree["leaf_weights" if apart else "base_weights"][row * size : (row + 1) * size]
         return weight * np.array(found)
 
-    def look(node: int) -> Seen[int]:
+    def look(node: int) -> SplitOrLeaf[int]:
         if left[node] < 0:
             return value(node)
         default_left = bool(tree["default_left"][node])

@@ -13,9 +13,9 @@ from expecta.ask.group_answers import Group
 from expecta.ask.next_question import NextQuestion
 from expecta.ask.split import Split
 from expecta.common.errors import DomainError
-from expecta.expected.subject import Subject
+from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables import Encoder
-from expecta.tables.training_rows import Seen
+from expecta.tables.training_rows import TrainingRows
 
 __all__ = ["Facts", "Output", "gather"]
 
@@ -32,7 +32,7 @@ SIZES = (2, 1, 0)  # facts that make a group, the most that can be afforded
 class Output:
     """What is said about one number that a model returns."""
 
-    subject: Subject
+    subject: ExpectedOutput
     overall: Group
     telling: NextQuestion
     splits: tuple[Split, ...]
@@ -65,7 +65,7 @@ class Facts:
 
     model: Any
     encoder: Encoder
-    seen: Seen | None
+    seen: TrainingRows | None
     outputs: tuple[Output, ...]
     left_out: int
     columns: tuple[str, ...]
@@ -116,11 +116,11 @@ def _asked(model: Any) -> tuple[list[Any], int]:
     return classes.tolist()[:MOST_OUTPUTS], max(0, len(classes) - MOST_OUTPUTS)
 
 
-def _encoding(model: Any, asked: list[Any]) -> tuple[Encoder, Seen | None]:
+def _encoding(model: Any, asked: list[Any]) -> tuple[Encoder, TrainingRows | None]:
     if asked:
         subject = model.expected_output(asked[0])
         return subject.encoder, subject.seen
-    return model.encoder_, model.seen_
+    return model.encoder_, model.training_rows_
 
 
 def _columns(encoder: Encoder, ranks: list[NextQuestion]) -> list[str]:
@@ -153,8 +153,8 @@ def _output(
     )
 
 
-def _spread_is_sampled(subject: Subject) -> bool:
-    return type(subject)._variance is Subject._variance
+def _spread_is_sampled(subject: ExpectedOutput) -> bool:
+    return type(subject)._variance is ExpectedOutput._variance
 
 
 def _pair(model: Any, of: Any, columns: list[tuple[str, int]]) -> Split | None:

@@ -15,7 +15,7 @@ from expecta.report.html import Html, details, figure_of, join, table, tag
 from expecta.report.times import named, when
 from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
-from expecta.tables.training_rows import Seen
+from expecta.tables.training_rows import TrainingRows
 
 __all__ = ["missing", "population", "rebinned"]
 
@@ -53,7 +53,7 @@ def population(facts: Facts) -> Html:
     return join([tag("p", said), tag("div", *cards, class_="grid")])
 
 
-def shares_of(column: Column, density: Floats, seen: Seen | None, variable: int) -> Shares:
+def shares_of(column: Column, density: Floats, seen: TrainingRows | None, variable: int) -> Shares:
     """Compare a column's distribution with the training rows'."""
     if isinstance(column, NumberColumn):
         return _of_numbers(column, density, seen, variable)
@@ -66,7 +66,9 @@ def shares_of(column: Column, density: Floats, seen: Seen | None, variable: int)
     return Shares([str(one) for one in column.labels], density, rows)
 
 
-def _of_numbers(column: NumberColumn, density: Floats, seen: Seen | None, variable: int) -> Shares:
+def _of_numbers(
+    column: NumberColumn, density: Floats, seen: TrainingRows | None, variable: int
+) -> Shares:
     edges, cut = _edges(column, density)
     rows = None
     if seen is not None:
@@ -119,7 +121,7 @@ def rebinned(column: NumberColumn, density: Floats, edges: Floats) -> Floats:
     return found
 
 
-def missing(seen: Seen, variable: int) -> float:
+def missing(seen: TrainingRows, variable: int) -> float:
     """Return the share of training rows in which a column is unknown."""
     values = seen.columns[variable]
     gone = np.isnan(values) if values.dtype == np.float64 else values < 0

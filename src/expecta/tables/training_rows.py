@@ -18,7 +18,7 @@ from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.table import Table
 
-__all__ = ["Average", "Seen", "name_of"]
+__all__ = ["Average", "TrainingRows", "name_of"]
 
 Array = npt.NDArray[Any]
 LEVEL = 0.95  # of the interval of an average
@@ -37,7 +37,7 @@ class Average:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class TrainingRows:
     """Training rows as they were.
 
     Attributes
@@ -62,7 +62,7 @@ class Seen:
     @classmethod
     def of(
         cls, table: Table, encoder: Encoder, target: Floats | None, weight: Floats, name: str
-    ) -> Seen:
+    ) -> TrainingRows:
         """Keep the columns of a table that an encoder knows."""
         places = encoder._places(table)
         columns = []
@@ -82,7 +82,7 @@ class Seen:
         y: Any,
         weight: npt.ArrayLike | None,
         classes: Array | None,
-    ) -> Seen:
+    ) -> TrainingRows:
         """Keep rows that a density has learned from, and if it is given their target."""
         from expecta.tables.estimator_inputs import read_target, row_weights
 
@@ -149,7 +149,7 @@ class Seen:
     @classmethod
     def from_arrays(
         cls, given: dict[str, Array], name: object, encoder: Encoder, classes: int | None
-    ) -> Seen:
+    ) -> TrainingRows:
         """Read what :meth:`arrays` returned, or raise a DomainError that says what is wrong."""
         if not isinstance(name, str):
             raise DomainError("the entries of its training rows lack a name of the target")

@@ -86,9 +86,9 @@ class CalibrationDisplay(Display[Calibration]):
         classes = getattr(estimator, "classes_", None)
         if classes is None:
             return cls.from_answer(covered(estimator, X, y), ax=ax)
-        from expecta.expected.classes import class_place
+        from expecta.expected.classes import class_index
 
-        place = class_place(classes, of)
+        place = class_index(classes, of)
         happened = np.asarray(y) == classes[place]
         found = binned(estimator.predict_proba(X)[:, place], happened, f"P({classes[place]})", bins)
         return cls.from_answer(found, ax=ax)

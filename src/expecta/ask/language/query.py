@@ -28,7 +28,7 @@ from expecta.tables import Encoder
 from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.table import Table, read_table
-from expecta.tables.training_rows import Seen
+from expecta.tables.training_rows import TrainingRows
 
 __all__ = ["LIMIT", "Query"]
 
@@ -135,7 +135,7 @@ class Query:
 
         Exact, whatever the bins. A row with holes meets it if it does so whatever the holes hold.
         """
-        table = rows.table(self.encoder) if isinstance(rows, Seen) else read_table(rows)
+        table = rows.table(self.encoder) if isinstance(rows, TrainingRows) else read_table(rows)
         names = sorted({fact.column for fact in facts_of(self.condition)})
         order = {name: variable for variable, name in enumerate(names)}
         with _refusing(None):

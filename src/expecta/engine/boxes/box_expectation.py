@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.common.settings import Progress, current
-from expecta.common.threads import each
+from expecta.common.threads import run_on_threads
 from expecta.engine.boxes.box_layout import mixing, parts
 from expecta.engine.boxes.box_recursion import expect, unconditional
 from expecta.engine.boxes.box_sums import BoxSum
@@ -81,7 +81,7 @@ class Expectation:
         with Progress("rows", len(rows)) as progress, threadpool_limits(1):
             for at in range(0, len(begins), threads * ROUND):
                 now = begins[at : at + threads * ROUND]
-                each(some, [(begin,) for begin in now], threads)
+                run_on_threads(some, [(begin,) for begin in now], threads)
                 progress.advance(min(len(rows), now[-1] + ROWS) - now[0])
         return out[which.ravel()]
 

@@ -16,7 +16,7 @@ from expecta.circuits.structure import Structure
 from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import kernel
 from expecta.common.settings import current
-from expecta.common.threads import each
+from expecta.common.threads import run_on_threads
 
 __all__ = ["expected_flows", "log_likelihoods"]
 
@@ -65,7 +65,7 @@ def expected_flows(
         (layers, log_weight, codes[a:b], weight[a:b], True, flows[k], logs[a:b])
         for k, (a, b) in enumerate(pairwise(bounds))
     ]
-    each(_flow, calls, current().n_threads())
+    run_on_threads(_flow, calls, current().n_threads())
     return np.sum(flows, axis=0), float(np.sum(weight * logs))
 
 

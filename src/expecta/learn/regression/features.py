@@ -11,7 +11,7 @@ import scipy.sparse
 
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.settings import current
-from expecta.common.threads import each
+from expecta.common.threads import run_on_threads
 from expecta.learn.regression.kernels import (
     count_entries,
     fill_entries,
@@ -50,7 +50,7 @@ class Sparse:
             for a, b in itertools.pairwise(bounds)
             if b > a
         ]
-        each(multiply, calls, threads)
+        run_on_threads(multiply, calls, threads)
         return out
 
     def transposed(self) -> Sparse:

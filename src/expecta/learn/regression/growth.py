@@ -13,7 +13,7 @@ from expecta.circuits import builders
 from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Floats
 from expecta.common.settings import current
-from expecta.common.threads import each
+from expecta.common.threads import run_on_threads
 from expecta.learn.regression.boxes import Boxes, Shrinkage, allowed_rows
 from expecta.learn.regression.gates import (
     Element,
@@ -180,7 +180,7 @@ class Growth:
                     share = len(e.rows) / max(len(e.rows) + len(e.like.rows), 1)
                     self._looked[id(e)] = _Look(-1, e, whole.proposal, share * whole.worth)
         new = [(place,) for place, (_, e) in enumerate(elements) if id(e) not in self._looked]
-        each(look, new, current().n_threads())
+        run_on_threads(look, new, current().n_threads())
 
         def ranked() -> list[tuple[float, int]]:
             looks = enumerate(self._looked[id(element)] for _, element in elements)
@@ -189,7 +189,7 @@ class Growth:
         first = ranked()[-most:]
         top = (-place for worth, place in first if worth >= self.options.within * first[-1][0])
         stale = [(place,) for place in top if self._looked[id(elements[place][1])].when < now]
-        each(look, stale, current().n_threads())
+        run_on_threads(look, stale, current().n_threads())
         waiting = ranked()
         chosen: list[tuple[int, Proposal]] = []
         best = 0.0

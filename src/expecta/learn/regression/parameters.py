@@ -84,7 +84,8 @@ def fit_parameters(
 
     Examples
     --------
-    >>> from expecta import Vtree, linear
+    >>> from expecta import Vtree
+    >>> from expecta.circuits import linear
     >>> g = linear(Vtree.balanced(2), [[0, 0], [0, 0]])
     >>> X = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> g = fit_parameters(g, X, [1.0, 2.0, 4.0, 5.0], penalties=[1e-9])

@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController
 from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import kernel
 from expecta.common.settings import current
-from expecta.common.threads import each
+from expecta.common.threads import run_on_threads
 from expecta.learn.trees.layout import Layout
 from expecta.learn.trees.messages import (
     Block,
@@ -183,7 +183,7 @@ class _Run:
             for part, (first, last) in enumerate(pairwise(cuts))
         ]
         with _one_blas_thread():
-            each(_visit, calls, current().n_threads())
+            run_on_threads(_visit, calls, current().n_threads())
         return log_likelihood
 
     def finish(self, sums: _Sums) -> None:

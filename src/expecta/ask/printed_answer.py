@@ -12,12 +12,12 @@ import numpy as np
 
 from expecta.common.text import number
 
-__all__ = ["Shown", "plain", "text_table"]
+__all__ = ["PrintedAnswer", "plain", "text_table"]
 
 MOST = 30  # lines of a table that are shown
 
 
-class Shown(ABC):
+class PrintedAnswer(ABC):
     """A frozen dataclass that shows itself: sentences, and a table of its lines."""
 
     @abstractmethod
@@ -91,7 +91,7 @@ def plain(value: Any) -> Any:
     """Return a value as what JSON holds."""
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
-    if isinstance(value, Shown):
+    if isinstance(value, PrintedAnswer):
         return value.to_dict()
     if isinstance(value, Mapping):
         return {str(name): plain(one) for name, one in value.items()}

@@ -13,14 +13,14 @@ from expecta.circuits.evidence import Evidence
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.expected.about import About, Answer
-from expecta.expected.distributions import Drawn, Law
+from expecta.expected.distributions import OutputDistribution, SampledDistribution
 from expecta.expected.sampling import estimate, in_parts
 from expecta.tables.table import Table
 
-__all__ = ["Answer", "Subject", "parted"]
+__all__ = ["Answer", "ExpectedOutput", "parted"]
 
 
-class Subject(ABC):
+class ExpectedOutput(ABC):
     """One number that a model returns, over a density of its inputs.
 
     Answers come with an error: a bound where they are computed, a standard error where they
@@ -61,7 +61,7 @@ class Subject(ABC):
         """Return the model's number for complete rows of the density's values.  # (rows,)."""
 
     @abstractmethod
-    def under(self, circuit: ProbabilisticCircuit) -> Subject:
+    def under(self, circuit: ProbabilisticCircuit) -> ExpectedOutput:
         """Return the same model over another density of the same variables."""
 
     def table(self, X: Any) -> Table:
@@ -125,7 +125,7 @@ class Subject(ABC):
         gap = mean - np.sum(part * mean, axis=1, keepdims=True)
         return np.sum(part * (within + gap**2), axis=1), np.sum(part * error, axis=1)
 
-    def law(self, evidence: Evidence, weight: Floats) -> Law:
+    def law(self, evidence: Evidence, weight: Floats) -> OutputDistribution:
         """Distribution of the model's output over rows of evidence that make up a group.
 
         The rows are mixed by weight; those of weight zero do not count, and one is needed
@@ -167,7 +167,7 @@ class Subject(ABC):
             value[~complete], error[~complete] = self.mean(holes)
         return value, error
 
-    def apart(self, column: str, weights: Floats | None = None) -> Subject:
+    def apart(self, column: str, weights: Floats | None = None) -> ExpectedOutput:
         """Return the same model where a column is independent of all others, and uniform.
 
         Given a value of the column, the expectation is then the partial dependence on it:
@@ -207,13 +207,13 @@ class Subject(ABC):
         share = np.mean(values >= threshold, axis=1)
         return share, np.hypot(np.sqrt(share * (1 - share) / n), 1.0 / n)
 
-    def _law(self, evidence: Evidence, weight: Floats) -> Law:
+    def _law(self, evidence: Evidence, weight: Floats) -> OutputDistribution:
         # as many draws of each row as its weight asks for, so that all draws count alike
         n = self.sampling.fixed
         ends = np.round(np.append(0.0, np.cumsum(weight)) * n).astype(np.int64)
         times = ends[1:] - ends[:-1]
         rows = np.repeat(np.arange(len(times)), times)
-        return Drawn(self._draws(evidence[rows], 1, self.sampling.rng())[:, 0])
+        return SampledDistribution(self._draws(evidence[rows], 1, self.sampling.rng())[:, 0])
 
     def _draws(self, evidence: Evidence, n: int, rng: np.random.Generator) -> Floats:
         out = np.empty((len(evidence), n))
@@ -228,7 +228,7 @@ class Subject(ABC):
     @property
     def sampled(self) -> bool:
         """Whether errors of means are standard errors of independent draws, not bounds."""
-        return type(self)._mean is Subject._mean
+        return type(self)._mean is ExpectedOutput._mean
 
     def _possible(self, evidence: Evidence) -> Bools:
         return np.isfinite(self.circuit.log_prob(evidence))
