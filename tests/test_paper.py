@@ -86,9 +86,9 @@ def test_appendix_constructions(seed):
 def authors(data):
     def load(name):
         folder = data / "circuits" / name
-        vtree = Vtree.read(folder / f"{name}.vtree")
-        p = ProbabilisticCircuit.read(folder / f"{name}.psdd", vtree)
-        return Pair(p, RegressionCircuit.read(folder / f"{name}.glc", vtree))
+        vtree = Vtree.load(folder / f"{name}.vtree")
+        p = ProbabilisticCircuit.load(folder / f"{name}.psdd", vtree)
+        return Pair(p, RegressionCircuit.load(folder / f"{name}.glc", vtree))
 
     return load
 

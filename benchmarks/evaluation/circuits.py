@@ -76,9 +76,9 @@ def best_pair(data: SimpleNamespace, folder: Path, only: list[str] | None = None
     file = folder / f"{data.name}.expecta"
     if not file.exists():
         best = min(candidates(data, only), key=lambda one: one.error)
-        best.pair.write(file)
+        best.pair.save(file)
         (folder / f"{data.name}.txt").write_text(best.how, "utf-8")
-    return Pair.read(file)
+    return Pair.load(file)
 
 
 # -- the ways -------------------------------------------------------------------------

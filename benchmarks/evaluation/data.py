@@ -86,9 +86,9 @@ def published(name: str | None = None) -> list[dict[str, str]]:
 def authors_pair(name: str) -> Pair:
     """The authors' circuits."""
     folder = path("circuits", name)
-    vtree = Vtree.read(folder / f"{name}.vtree")
-    p = ProbabilisticCircuit.read(folder / f"{name}.psdd", vtree)
-    return Pair(p, RegressionCircuit.read(folder / f"{name}.glc", vtree))
+    vtree = Vtree.load(folder / f"{name}.vtree")
+    p = ProbabilisticCircuit.load(folder / f"{name}.psdd", vtree)
+    return Pair(p, RegressionCircuit.load(folder / f"{name}.glc", vtree))
 
 
 # -- tables for part B ----------------------------------------------------------------

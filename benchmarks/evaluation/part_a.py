@@ -132,9 +132,9 @@ class Images:
             )
             splits, states = (4, 2) if self.quick else (circuits.SPLITS[self.name], STATES)
             start = time.perf_counter()
-            circuits.classifier(X, y, splits=splits, states=states).pair_.write(file)
+            circuits.classifier(X, y, splits=splits, states=states).pair_.save(file)
             (self.folder / f"{self.name}.seconds").write_text(f"{time.perf_counter() - start}")
-        return Pair.read(file)
+        return Pair.load(file)
 
     @cache  # noqa: B019
     def ways(self, whose: str):

@@ -99,9 +99,9 @@ import time; start = time.perf_counter()
 import numpy as np
 from expecta import Pair, ProbabilisticCircuit, RegressionCircuit, Vtree
 folder, name, rows = {folder!r}, {name!r}, np.load({rows!r})
-vtree = Vtree.read(f"{{folder}}/{{name}}.vtree")
-p = ProbabilisticCircuit.read(f"{{folder}}/{{name}}.psdd", vtree)
-g = RegressionCircuit.read(f"{{folder}}/{{name}}.glc", vtree)
+vtree = Vtree.load(f"{{folder}}/{{name}}.vtree")
+p = ProbabilisticCircuit.load(f"{{folder}}/{{name}}.psdd", vtree)
+g = RegressionCircuit.load(f"{{folder}}/{{name}}.glc", vtree)
 ready = time.perf_counter()
 pair = Pair(p, g); pair.expectation(rows)
 print(ready - start, time.perf_counter() - ready)

@@ -23,10 +23,10 @@ def circuits(tmp_path):
     """Two Boolean circuits over one vtree, in the text formats."""
     vtree = Vtree.balanced(4)
     p, g = random_probabilistic(vtree, seed=0), random_regression(vtree, seed=0)
-    vtree.write(tmp_path / "a.vtree")
-    p.write(tmp_path / "a.psdd")
-    g.write(tmp_path / "a.glc")
-    Pair(p, g).write(tmp_path / "a.pair")
+    vtree.save(tmp_path / "a.vtree")
+    p.save(tmp_path / "a.psdd")
+    g.save(tmp_path / "a.glc")
+    Pair(p, g).save(tmp_path / "a.pair")
     return tmp_path, p, g
 
 
@@ -62,29 +62,29 @@ def test_convert_there_and_back(circuits):
     X = np.random.default_rng(0).integers(0, 2, (8, 4))
     good("convert", folder / "a.psdd", folder / "p.own")
     assert np.allclose(
-        expecta.ProbabilisticCircuit.read(folder / "p.own").log_prob(X), p.log_prob(X)
+        expecta.ProbabilisticCircuit.load(folder / "p.own").log_prob(X), p.log_prob(X)
     )
     written = parsed("convert", folder / "a.pair", folder / "b.glc")["written"]
     assert written == [str(folder / "b.glc"), str(folder / "b.vtree")]
-    again = expecta.RegressionCircuit.read(folder / "b.glc", Vtree.read(folder / "b.vtree"))
+    again = expecta.RegressionCircuit.load(folder / "b.glc", Vtree.load(folder / "b.vtree"))
     assert np.allclose(again(X), g(X))
     good("convert", folder / "a.glc", folder / "b.own", "--part", "vtree")
-    assert Vtree.read(folder / "b.own") == p.vtree
+    assert Vtree.load(folder / "b.own") == p.vtree
     assert "has no distribution (p)" in bad("convert", folder / "a.glc", folder / "c.psdd")
 
 
 def test_convert_keeps_the_vtree_of_others(circuits):
     folder, *_ = circuits
-    Vtree.right_linear(4).write(folder / "b.vtree")
+    Vtree.right_linear(4).save(folder / "b.vtree")
     assert "another vtree" in bad("convert", folder / "a.pair", folder / "b.glc")
-    assert Vtree.read(folder / "b.vtree") == Vtree.right_linear(4)
+    assert Vtree.load(folder / "b.vtree") == Vtree.right_linear(4)
 
 
 def test_convert_a_model(place, tmp_path):
     good("convert", place / "cost.expecta", tmp_path / "pair")
     model = expecta.CircuitRegressor.load(place / "cost.expecta")
     unknown = np.full((1, 3), -1)
-    found = Pair.read(tmp_path / "pair").expectation(unknown)
+    found = Pair.load(tmp_path / "pair").expectation(unknown)
     assert found == pytest.approx(model.pair_.expectation(unknown))
     assert "only Boolean variables" in bad("convert", place / "cost.expecta", tmp_path / "a.psdd")
 

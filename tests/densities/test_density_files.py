@@ -282,12 +282,12 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
 def test_other_files_name_their_reader(tmp_path):
     density, circuit, text = (tmp_path / name for name in ("density", "circuit", "text"))
     FITTED["LatentTree"].save(density)
-    FITTED["LatentTree"].circuit.write(circuit)
-    with pytest.raises(FormatError, match=r"probabilistic circuit.*ProbabilisticCircuit\.read"):
+    FITTED["LatentTree"].circuit.save(circuit)
+    with pytest.raises(FormatError, match=r"probabilistic circuit.*ProbabilisticCircuit\.load"):
         Density.load(circuit)
     for reader in (ProbabilisticCircuit, Vtree, Pair):
         with pytest.raises(FormatError, match=r"holds a density.*Density\.load"):
-            reader.read(density)
+            reader.load(density)
     for data in (b"", b"psdd 7\n", b"\0" * 100, pickle.dumps({"a": 1})):
         text.write_bytes(data)
         with pytest.raises(FormatError, match="text"):

@@ -331,7 +331,7 @@ def test_other_files_say_what_they_are(folder, tmp_path):
         CircuitRegressor.load(folder / "two")
     with pytest.raises(DomainError, match="holds a CircuitRegressor, not a CircuitClassifier"):
         CircuitClassifier.load(folder / "regressor")
-    for reader in (Density.load, Pair.read):
+    for reader in (Density.load, Pair.load):
         with pytest.raises(FormatError, match=r"holds an estimator.*CircuitRegressor\.load"):
             reader(folder / "two")
     FITTED["regressor"].density_.save(path)

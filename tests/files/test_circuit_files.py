@@ -19,7 +19,7 @@ from expecta import (
 )
 from expecta.circuits import leaf, literal, node
 from expecta.common.errors import FormatError, StructureError, VtreeMismatchError
-from expecta.files import read_pair, write_pair
+from expecta.files import load_pair, save_pair
 from expecta.files.psdd_text import log_complement
 
 VTREES = [
@@ -96,8 +96,8 @@ def boolean_psdd(vtree, seed):
 def test_vtree_round_trip(tmp_path, vtree, name):
     ids = np.random.default_rng(0).permutation(1000)[: len(vtree)]
     vtree = Vtree(vtree.left, vtree.right, vtree.variable, ids)
-    vtree.write(tmp_path / name)
-    read = Vtree.read(str(tmp_path / name))
+    vtree.save(tmp_path / name)
+    read = Vtree.load(str(tmp_path / name))
     assert read == vtree
     assert np.array_equal(read.ids, vtree.ids)
 
@@ -107,10 +107,10 @@ def test_vtree_round_trip(tmp_path, vtree, name):
 def test_native_probabilistic_round_trip(tmp_path, vtree, seed):
     cards = np.random.default_rng(seed).integers(1, 6, vtree.n_variables)
     p = random_probabilistic(vtree, cards, deterministic=seed % 2 == 0, seed=seed)
-    p.write(tmp_path / "p.expecta")
-    read = ProbabilisticCircuit.read(tmp_path / "p.expecta")
+    p.save(tmp_path / "p.expecta")
+    read = ProbabilisticCircuit.load(tmp_path / "p.expecta")
     assert read == p
-    assert ProbabilisticCircuit.read(tmp_path / "p.expecta", vtree).vtree is vtree
+    assert ProbabilisticCircuit.load(tmp_path / "p.expecta", vtree).vtree is vtree
 
 
 @over_vtrees
@@ -119,8 +119,8 @@ def test_native_regression_round_trip(tmp_path, vtree, seed):
     cards = np.random.default_rng(seed).integers(1, 6, vtree.n_variables)
     g = random_regression(vtree, cards, outputs=1 + seed, coverage=0.8, seed=seed)
     g = RegressionCircuit(g.structure, g.weight, g.bias, link=["identity", "logistic"][seed % 2])
-    g.write(tmp_path / "g.expecta")
-    assert RegressionCircuit.read(tmp_path / "g.expecta") == g
+    g.save(tmp_path / "g.expecta")
+    assert RegressionCircuit.load(tmp_path / "g.expecta") == g
 
 
 @over_vtrees
@@ -128,8 +128,8 @@ def test_pair_round_trip(tmp_path, vtree):
     cards = list(range(2, 2 + vtree.n_variables))
     p = random_probabilistic(vtree, cards, seed=1)
     g = random_regression(vtree, cards, outputs=3, seed=2)
-    write_pair(p, g, tmp_path / "pair.expecta")
-    again_p, again_g = read_pair(tmp_path / "pair.expecta")
+    save_pair(p, g, tmp_path / "pair.expecta")
+    again_p, again_g = load_pair(tmp_path / "pair.expecta")
     assert (again_p, again_g) == (p, g)
     assert again_p.vtree is again_g.vtree
 
@@ -138,13 +138,13 @@ def test_pair_round_trip(tmp_path, vtree):
 @pytest.mark.parametrize("seed", range(4))
 def test_psdd_round_trip(tmp_path, vtree, seed):
     p = boolean_psdd(vtree, seed)
-    p.write(tmp_path / "p.psdd")
-    read = ProbabilisticCircuit.read(tmp_path / "p.psdd", vtree)
+    p.save(tmp_path / "p.psdd")
+    read = ProbabilisticCircuit.load(tmp_path / "p.psdd", vtree)
     rows = every_row(vtree.n_variables)
     assert np.allclose(log_likelihood(read, rows), log_likelihood(p, rows), rtol=1e-13)
-    read.write(tmp_path / "q.psdd")
+    read.save(tmp_path / "q.psdd")
     assert (tmp_path / "q.psdd").read_bytes() == (tmp_path / "p.psdd").read_bytes()
-    assert ProbabilisticCircuit.read(tmp_path / "q.psdd", vtree) == read
+    assert ProbabilisticCircuit.load(tmp_path / "q.psdd", vtree) == read
 
 
 def test_psdd_round_trip_is_exact_by_hand(tmp_path):
@@ -162,8 +162,8 @@ def test_psdd_round_trip_is_exact_by_hand(tmp_path):
     weight[[e for e in range(len(weight)) if abs(weight[e] + 0.25) < 1e-12]] = -0.25
     weight[[e for e in range(len(weight)) if abs(weight[e] - both[0][1]) < 1e-12]] = both[0][1]
     p = ProbabilisticCircuit(p.structure, weight)
-    p.write(tmp_path / "p.psdd")
-    assert ProbabilisticCircuit.read(tmp_path / "p.psdd", vtree) == p
+    p.save(tmp_path / "p.psdd")
+    assert ProbabilisticCircuit.load(tmp_path / "p.psdd", vtree) == p
 
 
 @over_vtrees
@@ -174,14 +174,14 @@ def test_glc_round_trip(tmp_path, vtree, ending, seed):
     vtree = Vtree(vtree.left, vtree.right, vtree.variable, ids)
     g = random_regression(vtree, outputs=1 + 2 * seed, coverage=0.7, seed=seed)
     g = RegressionCircuit(g.structure, g.weight, g.bias, link=["identity", "logistic"][seed % 2])
-    vtree.write(tmp_path / "g.vtree")
-    g.write(tmp_path / f"g.{ending}")
-    read = RegressionCircuit.read(tmp_path / f"g.{ending}", Vtree.read(tmp_path / "g.vtree"))
+    vtree.save(tmp_path / "g.vtree")
+    g.save(tmp_path / f"g.{ending}")
+    read = RegressionCircuit.load(tmp_path / f"g.{ending}", Vtree.load(tmp_path / "g.vtree"))
     rows = every_row(vtree.n_variables)
     assert read.link == g.link
     assert np.allclose(prediction(read, rows), prediction(g, rows), rtol=1e-12, atol=1e-12)
-    read.write(tmp_path / "again.glc")
-    assert RegressionCircuit.read(tmp_path / "again.glc", vtree) == read
+    read.save(tmp_path / "again.glc")
+    assert RegressionCircuit.load(tmp_path / "again.glc", vtree) == read
 
 
 def test_glc_of_literals_round_trip_is_exact(tmp_path):
@@ -191,22 +191,22 @@ def test_glc_of_literals_round_trip_is_exact(tmp_path):
     g = RegressionCircuit.build(
         vtree, node(([1.0, 2.0], f, other), ([3.0, 4.0], t, other)), bias=[0.7, -0.0]
     )
-    g.write(tmp_path / "g.glc")
-    assert RegressionCircuit.read(tmp_path / "g.glc", vtree) == g
+    g.save(tmp_path / "g.glc")
+    assert RegressionCircuit.load(tmp_path / "g.glc", vtree) == g
 
 
 @pytest.mark.parametrize("values", [[0.5, None], [None, 0.5], [0.5, 0.25]])
 def test_glc_over_one_variable_is_the_union_of_its_literals(tmp_path, values):
     vtree = Vtree.from_nested(0)
     g = RegressionCircuit.build(vtree, leaf(0, values), bias=2.0)
-    g.write(tmp_path / "g.glc")
-    assert RegressionCircuit.read(tmp_path / "g.glc", vtree) == g
+    g.save(tmp_path / "g.glc")
+    assert RegressionCircuit.load(tmp_path / "g.glc", vtree) == g
 
 
 def test_the_same_circuit_gives_the_same_bytes(tmp_path):
     vtree = Vtree.balanced(5)
     for name in ("a", "b"):
-        write_pair(
+        save_pair(
             random_probabilistic(vtree, seed=3), random_regression(vtree, seed=4), tmp_path / name
         )
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -214,7 +214,7 @@ def test_the_same_circuit_gives_the_same_bytes(tmp_path):
 
 def test_native_files_are_safetensors_files(tmp_path):
     p = random_probabilistic(Vtree.balanced(5), seed=3)
-    p.write(tmp_path / "p")
+    p.save(tmp_path / "p")
     tensors = safetensors.numpy.load_file(tmp_path / "p")
     assert np.array_equal(tensors["p.log_weight"], p.log_weight)
     with safetensors.safe_open(tmp_path / "p", "numpy") as file:
@@ -231,7 +231,7 @@ def test_native_files_are_safetensors_files(tmp_path):
 def read_text(tmp_path, kind, text, vtree=None):
     path = tmp_path / "file"
     path.write_text(text)
-    return kind.read(path) if kind is Vtree else kind.read(path, vtree)
+    return kind.load(path) if kind is Vtree else kind.load(path, vtree)
 
 
 def test_vtree_lines_in_any_bottom_up_order(tmp_path):
@@ -291,8 +291,8 @@ def test_probability_zero_is_allowed(tmp_path, spelling):
     p = read_text(tmp_path, ProbabilisticCircuit, text, vtree)
     rows = every_row(2)
     assert log_likelihood(p, rows).tolist() == [-np.inf, -np.inf, 0.0, -np.inf]
-    p.write(tmp_path / "p.psdd")
-    assert ProbabilisticCircuit.read(tmp_path / "p.psdd", vtree) == p
+    p.save(tmp_path / "p.psdd")
+    assert ProbabilisticCircuit.load(tmp_path / "p.psdd", vtree) == p
 
 
 @pytest.mark.parametrize(
@@ -307,8 +307,8 @@ def test_the_other_value_of_a_leaf_is_accurate(log_one):
 def test_a_leaf_nearly_sure_of_one_keeps_its_small_probability(tmp_path):
     vtree = Vtree.from_nested(0)
     p = ProbabilisticCircuit.build(vtree, leaf(0, [1e-40, 1.0]))
-    p.write(tmp_path / "p.psdd")
-    read = ProbabilisticCircuit.read(tmp_path / "p.psdd", vtree)
+    p.save(tmp_path / "p.psdd")
+    read = ProbabilisticCircuit.load(tmp_path / "p.psdd", vtree)
     assert np.allclose(read.log_weight, p.log_weight, rtol=1e-15)
 
 
@@ -316,11 +316,11 @@ def test_weights_above_one_by_rounding_survive(tmp_path):
     vtree = Vtree.from_nested((0, 1))
     text = "psdd 3\nT 1 0 1 1e-12\nL 2 2 2\nD 4 1 1 1 2 9e-10\n"
     p = read_text(tmp_path, ProbabilisticCircuit, text, vtree)
-    p.write(tmp_path / "p.psdd")
-    assert ProbabilisticCircuit.read(tmp_path / "p.psdd", vtree) == p
+    p.save(tmp_path / "p.psdd")
+    assert ProbabilisticCircuit.load(tmp_path / "p.psdd", vtree) == p
     slack = ProbabilisticCircuit(p.structure, p.log_weight + 5e-9)
-    slack.write(tmp_path / "p.psdd")
-    read = ProbabilisticCircuit.read(tmp_path / "p.psdd", vtree)
+    slack.save(tmp_path / "p.psdd")
+    read = ProbabilisticCircuit.load(tmp_path / "p.psdd", vtree)
     assert np.allclose(read.log_weight, p.log_weight, atol=1e-8)
 
 
@@ -335,7 +335,7 @@ def test_categorical_variables_need_the_native_format(tmp_path):
         (random_regression(vtree, [2, 1, 2], seed=0), "g.circuit"),
     ):
         with pytest.raises(StructureError, match=r"variable 1 has . value.*native format"):
-            circuit.write(tmp_path / name)
+            circuit.save(tmp_path / name)
     assert os.listdir(tmp_path) == []
 
 
@@ -344,29 +344,29 @@ def test_unnormalised_weights_are_no_psdd(tmp_path):
     for shift in (800.0, 0.1):
         q = ProbabilisticCircuit(p.structure, p.log_weight + shift)
         with pytest.raises(StructureError, match="normalised"):
-            q.write(tmp_path / "p.psdd")
+            q.save(tmp_path / "p.psdd")
     inner = np.where(p.structure.edge_at_leaf, 0.0, 10.0)
     with pytest.raises(StructureError, match="normalised"):
-        ProbabilisticCircuit(p.structure, p.log_weight + inner).write(tmp_path / "p.psdd")
+        ProbabilisticCircuit(p.structure, p.log_weight + inner).save(tmp_path / "p.psdd")
 
 
 def test_negative_ids_cannot_be_written(tmp_path):
     tree = Vtree.balanced(2)
     tree = Vtree(tree.left, tree.right, tree.variable, [-1, 0, 1])
     with pytest.raises(StructureError, match="negative"):
-        tree.write(tmp_path / "t.vtree")
+        tree.save(tmp_path / "t.vtree")
     with pytest.raises(StructureError, match="negative"):
-        random_regression(tree, seed=0).write(tmp_path / "g.glc")
+        random_regression(tree, seed=0).save(tmp_path / "g.glc")
 
 
 def test_an_ending_that_promises_something_else_is_refused(tmp_path):
     vtree = Vtree.balanced(3)
     p, g = random_probabilistic(vtree, seed=0), random_regression(vtree, seed=0)
     for write in (
-        lambda: vtree.write(tmp_path / "x.psdd"),
-        lambda: p.write(tmp_path / "x.glc"),
-        lambda: g.write(tmp_path / "x.psdd"),
-        lambda: write_pair(p, g, tmp_path / "x.psdd"),
+        lambda: vtree.save(tmp_path / "x.psdd"),
+        lambda: p.save(tmp_path / "x.glc"),
+        lambda: g.save(tmp_path / "x.psdd"),
+        lambda: save_pair(p, g, tmp_path / "x.psdd"),
     ):
         with pytest.raises(StructureError, match="choose another ending"):
             write()
@@ -379,39 +379,39 @@ def test_text_circuits_need_a_vtree(tmp_path):
         (boolean_psdd(vtree, 0), "x.psdd"),
         (random_regression(vtree, seed=0), "x.glc"),
     ):
-        circuit.write(tmp_path / name)
-        with pytest.raises(FormatError, match=r"pass vtree=Vtree\.read\(\.\.\.\)"):
-            type(circuit).read(tmp_path / name)
+        circuit.save(tmp_path / name)
+        with pytest.raises(FormatError, match=r"pass vtree=Vtree\.load\(\.\.\.\)"):
+            type(circuit).load(tmp_path / name)
 
 
 def test_the_vtree_of_a_native_file_must_be_the_one_given(tmp_path):
     vtree, other = Vtree.balanced(3), Vtree.right_linear([1, 0, 2])
     for circuit in (random_probabilistic(vtree, seed=0), random_regression(vtree, seed=0)):
-        circuit.write(tmp_path / "x")
+        circuit.save(tmp_path / "x")
         with pytest.raises(VtreeMismatchError, match="another vtree"):
-            type(circuit).read(tmp_path / "x", other)
+            type(circuit).load(tmp_path / "x", other)
 
 
 def test_a_pair_shares_vtree_and_values(tmp_path):
     p = random_probabilistic(Vtree.balanced(3), seed=0)
     with pytest.raises(VtreeMismatchError):
-        write_pair(p, random_regression(Vtree.right_linear(4), seed=0), tmp_path / "x")
+        save_pair(p, random_regression(Vtree.right_linear(4), seed=0), tmp_path / "x")
     with pytest.raises(StructureError, match="how many values"):
-        write_pair(p, random_regression(Vtree.balanced(3), [2, 3, 2], seed=0), tmp_path / "x")
+        save_pair(p, random_regression(Vtree.balanced(3), [2, 3, 2], seed=0), tmp_path / "x")
 
 
 def test_reading_another_kind_says_what_it_is(tmp_path):
     vtree = Vtree.balanced(3)
     p, g = boolean_psdd(vtree, 0), random_regression(vtree, seed=0)
-    vtree.write(tmp_path / "v")
-    p.write(tmp_path / "p")
-    g.write(tmp_path / "g")
-    write_pair(p, g, tmp_path / "pg")
+    vtree.save(tmp_path / "v")
+    p.save(tmp_path / "p")
+    g.save(tmp_path / "g")
+    save_pair(p, g, tmp_path / "pg")
     readers = {
-        "v": Vtree.read,
-        "p": ProbabilisticCircuit.read,
-        "g": RegressionCircuit.read,
-        "pg": read_pair,
+        "v": Vtree.load,
+        "p": ProbabilisticCircuit.load,
+        "g": RegressionCircuit.load,
+        "pg": load_pair,
     }
     kinds = {
         "v": "vtree",
@@ -429,23 +429,23 @@ def test_reading_another_kind_says_what_it_is(tmp_path):
 
 def test_reading_another_text_says_what_it_is(tmp_path):
     vtree = Vtree.balanced(3)
-    vtree.write(tmp_path / "x.vtree")
-    boolean_psdd(vtree, 0).write(tmp_path / "x.psdd")
-    random_regression(vtree, seed=0).write(tmp_path / "x.glc")
+    vtree.save(tmp_path / "x.vtree")
+    boolean_psdd(vtree, 0).save(tmp_path / "x.psdd")
+    random_regression(vtree, seed=0).save(tmp_path / "x.glc")
     with pytest.raises(FormatError, match="this is a PSDD, not a vtree"):
-        Vtree.read(tmp_path / "x.psdd")
+        Vtree.load(tmp_path / "x.psdd")
     with pytest.raises(FormatError, match="this is a vtree, not a PSDD"):
-        ProbabilisticCircuit.read(tmp_path / "x.vtree")
+        ProbabilisticCircuit.load(tmp_path / "x.vtree")
     with pytest.raises(FormatError, match="this is a regression circuit, not a PSDD"):
-        ProbabilisticCircuit.read(tmp_path / "x.glc", vtree)
+        ProbabilisticCircuit.load(tmp_path / "x.glc", vtree)
     with pytest.raises(FormatError, match="this is a PSDD, not a logistic or regression circuit"):
-        RegressionCircuit.read(tmp_path / "x.psdd", vtree)
+        RegressionCircuit.load(tmp_path / "x.psdd", vtree)
     with pytest.raises(FormatError, match="own format"):
-        read_pair(tmp_path / "x.psdd")
+        load_pair(tmp_path / "x.psdd")
 
 
 def test_missing_files_and_folders_are_the_systems_errors(tmp_path):
-    for read in (Vtree.read, ProbabilisticCircuit.read, RegressionCircuit.read, read_pair):
+    for read in (Vtree.load, ProbabilisticCircuit.load, RegressionCircuit.load, load_pair):
         with pytest.raises(FileNotFoundError):
             read(tmp_path / "nothing")
         with pytest.raises(OSError):  # noqa: PT011 - which one depends on the system
@@ -459,7 +459,7 @@ def test_missing_files_and_folders_are_the_systems_errors(tmp_path):
 @pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 @pytest.mark.parametrize("name", ["t.vtree", "t.expecta"])
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch, step, failure, name):
-    Vtree.balanced(3).write(tmp_path / name)
+    Vtree.balanced(3).save(tmp_path / name)
     old = (tmp_path / name).read_bytes()
 
     def fail(*_):
@@ -482,7 +482,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch, step, failure,
     else:
         monkeypatch.setattr(os, step, fail)
     with pytest.raises(type(failure)) as caught:
-        Vtree.balanced(9).write(tmp_path / name)
+        Vtree.balanced(9).save(tmp_path / name)
     monkeypatch.undo()
     assert (tmp_path / name).read_bytes() == old
     assert os.listdir(tmp_path) == [name]
@@ -493,10 +493,10 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch, step, failure,
 
 def test_a_save_names_the_file_it_could_not_write(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"t\.vtree'$"):
-        Vtree.balanced(3).write(tmp_path / "nowhere" / "t.vtree")
+        Vtree.balanced(3).save(tmp_path / "nowhere" / "t.vtree")
     (tmp_path / "folder").mkdir()
     with pytest.raises(OSError, match=r"folder'$"):
-        Vtree.balanced(3).write(tmp_path / "folder")
+        Vtree.balanced(3).save(tmp_path / "folder")
     assert os.listdir(tmp_path) == ["folder"]
 
 
@@ -504,14 +504,14 @@ def test_a_save_names_the_file_it_could_not_write(tmp_path):
 def test_a_save_keeps_permissions_and_links(tmp_path):
     plain = tmp_path / "plain"
     plain.write_text("")
-    Vtree.balanced(3).write(tmp_path / "new")
+    Vtree.balanced(3).save(tmp_path / "new")
     assert (tmp_path / "new").stat().st_mode == plain.stat().st_mode
     plain.chmod(0o640)
     (tmp_path / "link").symlink_to(plain)
-    Vtree.balanced(4).write(tmp_path / "link")
+    Vtree.balanced(4).save(tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     assert plain.stat().st_mode & 0o777 == 0o640
-    assert Vtree.read(plain) == Vtree.balanced(4)
+    assert Vtree.load(plain) == Vtree.balanced(4)
 
 
 # -- the authors' files ---------------------------------------------------------------
@@ -525,9 +525,9 @@ SIZES = {  # PSDD nodes and wires, circuit's OR nodes and wires, outputs
 
 def authors(data, name) -> tuple[Vtree, ProbabilisticCircuit, RegressionCircuit]:
     folder = data / "circuits" / name
-    vtree = Vtree.read(folder / f"{name}.vtree")
-    p = ProbabilisticCircuit.read(folder / f"{name}.psdd", vtree)
-    return vtree, p, RegressionCircuit.read(folder / f"{name}.glc", vtree)
+    vtree = Vtree.load(folder / f"{name}.vtree")
+    p = ProbabilisticCircuit.load(folder / f"{name}.psdd", vtree)
+    return vtree, p, RegressionCircuit.load(folder / f"{name}.glc", vtree)
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -547,18 +547,18 @@ def test_authors_sizes(data, name):
 def test_authors_round_trip(data, tmp_path, name):
     vtree, p, g = authors(data, name)
     for ending in ("vtree", "expecta"):
-        vtree.write(tmp_path / f"v.{ending}")
-        read = Vtree.read(tmp_path / f"v.{ending}")
+        vtree.save(tmp_path / f"v.{ending}")
+        read = Vtree.load(tmp_path / f"v.{ending}")
         assert read == vtree
         assert np.array_equal(read.ids, vtree.ids)
     for ending in ("psdd", "expecta"):
-        p.write(tmp_path / f"p.{ending}")
-        assert ProbabilisticCircuit.read(tmp_path / f"p.{ending}", vtree) == p
+        p.save(tmp_path / f"p.{ending}")
+        assert ProbabilisticCircuit.load(tmp_path / f"p.{ending}", vtree) == p
     for ending in ("glc", "circuit", "safetensors"):
-        g.write(tmp_path / f"g.{ending}")
-        assert RegressionCircuit.read(tmp_path / f"g.{ending}", vtree) == g
-    write_pair(p, g, tmp_path / "pair")
-    assert read_pair(tmp_path / "pair") == (p, g)
+        g.save(tmp_path / f"g.{ending}")
+        assert RegressionCircuit.load(tmp_path / f"g.{ending}", vtree) == g
+    save_pair(p, g, tmp_path / "pair")
+    assert load_pair(tmp_path / "pair") == (p, g)
 
 
 @pytest.mark.parametrize(("name", "expected"), [("insurance", -10.528821), ("abalone", -9.560896)])
@@ -583,10 +583,10 @@ def test_authors_predictions(data, name):
 
 
 def test_headers_are_versioned(tmp_path):
-    Vtree.balanced(2).write(tmp_path / "v")
+    Vtree.balanced(2).save(tmp_path / "v")
     data = (tmp_path / "v").read_bytes()
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     assert header["__metadata__"]["expecta"] == "1"
     Path(tmp_path / "v").write_bytes(data.replace(b'"expecta":"1"', b'"expecta":"2"'))
     with pytest.raises(FormatError, match="upgrade expecta"):
-        Vtree.read(tmp_path / "v")
+        Vtree.load(tmp_path / "v")

@@ -18,7 +18,7 @@ from expecta import (
     random_regression,
 )
 from expecta.common.errors import FormatError
-from expecta.files import read_pair, write_pair
+from expecta.files import load_pair, save_pair
 from expecta.files.container import Container
 from expecta.files.glc_text import format_glc, parse_glc
 from expecta.files.native import NativeFile, encode
@@ -49,12 +49,12 @@ def read(folder, kind, data, vtree=TREE):
     path = folder / "file"
     path.write_bytes(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass"))
     if kind == "vtree":
-        return Vtree.read(path)
+        return Vtree.load(path)
     if kind == "psdd":
-        return ProbabilisticCircuit.read(path, vtree)
+        return ProbabilisticCircuit.load(path, vtree)
     if kind == "glc":
-        return RegressionCircuit.read(path, vtree)
-    return read_pair(path)
+        return RegressionCircuit.load(path, vtree)
+    return load_pair(path)
 
 
 def again(kind, found, vtree=TREE):
@@ -687,11 +687,11 @@ def test_mutations_of_small_files(folder, kind):
 
 def real_file(data, kind, name):
     folder = data / "circuits" / name
-    vtree = Vtree.read(folder / f"{name}.vtree")
+    vtree = Vtree.load(folder / f"{name}.vtree")
     if kind != "pair":
         return vtree, (folder / f"{name}.{kind}").read_bytes()
-    p = ProbabilisticCircuit.read(folder / f"{name}.psdd", vtree)
-    return vtree, encode(vtree, p, RegressionCircuit.read(folder / f"{name}.glc", vtree))
+    p = ProbabilisticCircuit.load(folder / f"{name}.psdd", vtree)
+    return vtree, encode(vtree, p, RegressionCircuit.load(folder / f"{name}.glc", vtree))
 
 
 @pytest.mark.parametrize(
@@ -739,6 +739,6 @@ def test_messages_are_for_people(folder):
         read(folder, "psdd", PSDD.replace("D 4 3 1 2 3", "D 4 3 1 2 99"))
     with pytest.raises(FormatError, match=r"line 6: .*'\(2'"):
         read(folder, "glc", GLC.replace("D 4 3 1 (2 3 .1 .2)", "D 4 3 1 (2"))
-    write_pair(random_probabilistic(TREE, seed=0), random_regression(TREE, seed=0), folder / "pair")
-    with pytest.raises(FormatError, match=r"holds a pair, not a vtree: read it with Pair\.read"):
-        Vtree.read(folder / "pair")
+    save_pair(random_probabilistic(TREE, seed=0), random_regression(TREE, seed=0), folder / "pair")
+    with pytest.raises(FormatError, match=r"holds a pair, not a vtree: read it with Pair\.load"):
+        Vtree.load(folder / "pair")

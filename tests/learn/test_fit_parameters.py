@@ -369,7 +369,7 @@ def test_what_is_refused():
 )
 def test_the_authors_circuits(data, name, theirs):
     folder = data / "circuits" / name
-    g = RegressionCircuit.read(folder / f"{name}.glc", Vtree.read(folder / f"{name}.vtree"))
+    g = RegressionCircuit.load(folder / f"{name}.glc", Vtree.load(folder / f"{name}.vtree"))
     with np.load(data / "splits" / f"{name}.npz") as file:
         rows = {part: file[part] for part in file}
     valid = rows["x_valid"], rows["y_valid"]

@@ -197,13 +197,13 @@ def test_rows_that_are_all_alike_or_nearly():
 def test_a_file_with_a_pair_beyond_reason(tmp_path, monkeypatch):
     vtree = Vtree.balanced(4)
     pair = Pair(random_probabilistic(vtree, seed=0), random_regression(vtree, seed=0))
-    pair.write(tmp_path / "pair")
-    assert repr(Pair.read(tmp_path / "pair")) == repr(pair)
+    pair.save(tmp_path / "pair")
+    assert repr(Pair.load(tmp_path / "pair")) == repr(pair)
     monkeypatch.setattr("expecta.queries.pair.CELLS", 10)
     with pytest.raises(FormatError, match="too large"):
-        Pair.read(tmp_path / "pair")
+        Pair.load(tmp_path / "pair")
     with pytest.raises(DomainError, match="that large"):
-        pair.write(tmp_path / "other")
+        pair.save(tmp_path / "other")
 
 
 @given(data=st.data(), shift=st.floats(-5, 5))

@@ -90,17 +90,17 @@ class ProbabilisticCircuit(Circuit):
         return cls(structure, log_of(weights))
 
     @classmethod
-    def read(cls, path: str | PathLike[str], vtree: Vtree | None = None) -> ProbabilisticCircuit:
+    def load(cls, path: str | PathLike[str], vtree: Vtree | None = None) -> ProbabilisticCircuit:
         """Read a ``.psdd`` file over ``vtree``, or Expecta's own format (no vtree needed)."""
-        from expecta.files import read_probabilistic
+        from expecta.files import load_probabilistic
 
-        return read_probabilistic(path, vtree)
+        return load_probabilistic(path, vtree)
 
-    def write(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write a ``.psdd`` file (by that ending), else Expecta's own format. Atomic."""
-        from expecta.files import write_probabilistic
+        from expecta.files import save_probabilistic
 
-        write_probabilistic(self, path)
+        save_probabilistic(self, path)
 
     def draw(self, names: Sequence[str] | None = None) -> Drawing:
         """Draw the gates and their probabilities."""

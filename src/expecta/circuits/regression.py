@@ -95,17 +95,17 @@ class RegressionCircuit(Circuit):
         return cls(structure, weight, np.zeros(outputs) if bias is None else bias, link=link)
 
     @classmethod
-    def read(cls, path: str | PathLike[str], vtree: Vtree | None = None) -> RegressionCircuit:
+    def load(cls, path: str | PathLike[str], vtree: Vtree | None = None) -> RegressionCircuit:
         """Read a ``.glc``/``.circuit`` file over ``vtree``, or Expecta's own format."""
-        from expecta.files import read_regression
+        from expecta.files import load_regression
 
-        return read_regression(path, vtree)
+        return load_regression(path, vtree)
 
-    def write(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write ``.glc``/``.circuit`` (by that ending), else Expecta's own format. Atomic."""
-        from expecta.files import write_regression
+        from expecta.files import save_regression
 
-        write_regression(self, path)
+        save_regression(self, path)
 
     def draw(self, names: Sequence[str] | None = None) -> Drawing:
         """Draw the gates and their parameters."""

@@ -149,17 +149,17 @@ class Vtree:
     # -- files and pictures -----------------------------------------------------------
 
     @classmethod
-    def read(cls, path: str | PathLike[str]) -> Vtree:
+    def load(cls, path: str | PathLike[str]) -> Vtree:
         """Read a ``.vtree`` file, or Expecta's own format."""
-        from expecta.files import read_vtree
+        from expecta.files import load_vtree
 
-        return read_vtree(path)
+        return load_vtree(path)
 
-    def write(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write a ``.vtree`` file (by that ending), else Expecta's own format. Atomic."""
-        from expecta.files import write_vtree
+        from expecta.files import save_vtree
 
-        write_vtree(self, path)
+        save_vtree(self, path)
 
     def draw(self, names: Sequence[str] | None = None) -> Drawing:
         """Draw the tree; the result shows itself in a notebook and saves as SVG or DOT."""

@@ -89,17 +89,17 @@ class Contents:
             )
         part = by_ending or part
         if part is None and self.p is not None and self.g is not None:
-            Pair(self.p, self.g).write(path)
+            Pair(self.p, self.g).save(path)
             return [str(path)]
         if part is None:
             part = "p" if self.p is not None else "g" if self.g is not None else "vtree"
-        self.part(part).write(path)
+        self.part(part).save(path)
         if by_ending in (None, "vtree"):
             return [str(path)]
         beside = path.with_suffix(".vtree")
-        if beside.exists() and Vtree.read(beside) != self.vtree:
+        if beside.exists() and Vtree.load(beside) != self.vtree:
             raise DomainError(f"{beside} is another vtree than that of {path}; move it away first")
-        self.vtree.write(beside)
+        self.vtree.save(beside)
         return [str(path), str(beside)]
 
 
@@ -121,15 +121,15 @@ def read(path: Path, vtree_file: Path | None = None) -> Contents:
         told = (("density", type(density).__name__),)
         return Contents(path, kind, circuit.vtree, circuit, None, density.encoder_, told)
     if kind == "pair":
-        pair = Pair.read(path)
+        pair = Pair.load(path)
         return Contents(path, kind, pair.p.vtree, pair.p, pair.g)
     if kind == "regression circuit":
-        g = RegressionCircuit.read(path)
+        g = RegressionCircuit.load(path)
         return Contents(path, kind, g.vtree, None, g)
     if kind == "probabilistic circuit":
-        p = ProbabilisticCircuit.read(path)
+        p = ProbabilisticCircuit.load(path)
         return Contents(path, kind, p.vtree, p)
-    return Contents(path, kind, Vtree.read(path))
+    return Contents(path, kind, Vtree.load(path))
 
 
 def _read_estimator(path: Path) -> Contents:
@@ -164,11 +164,11 @@ def _read_text(path: Path, vtree_file: Path | None) -> Contents:
             f"make a model by: expecta fit"
         )
     if ending == ".vtree":
-        return Contents(path, "text vtree", Vtree.read(path))
+        return Contents(path, "text vtree", Vtree.load(path))
     beside = vtree_file or path.with_suffix(".vtree")
     if not beside.exists():
         raise DomainError(f"{path} belongs to a vtree, and there is no {beside}; use --vtree-file")
-    vtree = Vtree.read(beside)
+    vtree = Vtree.load(beside)
     if ending == ".psdd":
-        return Contents(path, "text circuit", vtree, ProbabilisticCircuit.read(path, vtree))
-    return Contents(path, "text circuit", vtree, None, RegressionCircuit.read(path, vtree))
+        return Contents(path, "text circuit", vtree, ProbabilisticCircuit.load(path, vtree))
+    return Contents(path, "text circuit", vtree, None, RegressionCircuit.load(path, vtree))

@@ -1,6 +1,6 @@
 """Estimators in files: the pair, the density behind it and what was chosen, in one container.
 
-The pair is written as `Pair.write` does, its encoding beside it, and the density that was
+The pair is written as `Pair.save` does, its encoding beside it, and the density that was
 learned under names of its own. Of the parameters ``density``, ``vtree`` and ``encoder`` only
 whether they were given: what comes back is the density itself where it had learned before,
 else one like it that is yet to learn; its vtree; and an encoder like its own.

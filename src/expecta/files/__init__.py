@@ -28,14 +28,14 @@ from expecta.files.text_lines import Text
 from expecta.files.vtree_text import format_vtree, parse_vtree
 
 __all__ = [
-    "read_pair",
-    "read_probabilistic",
-    "read_regression",
-    "read_vtree",
-    "write_pair",
-    "write_probabilistic",
-    "write_regression",
-    "write_vtree",
+    "load_pair",
+    "load_probabilistic",
+    "load_regression",
+    "load_vtree",
+    "save_pair",
+    "save_probabilistic",
+    "save_regression",
+    "save_vtree",
 ]
 
 _TEXT_ENDINGS = {
@@ -46,7 +46,7 @@ _TEXT_ENDINGS = {
 }
 
 
-def read_vtree(path: str | PathLike[str]) -> Vtree:
+def load_vtree(path: str | PathLike[str]) -> Vtree:
     """Read a vtree from a ``.vtree`` file or Expecta's own format.
 
     The ids of a ``.vtree`` file are kept in ``Vtree.ids``; a ``.glc`` file beside it
@@ -58,7 +58,7 @@ def read_vtree(path: str | PathLike[str]) -> Vtree:
     return parse_vtree(Text.of(name, data))
 
 
-def read_probabilistic(
+def load_probabilistic(
     path: str | PathLike[str], vtree: Vtree | None = None
 ) -> ProbabilisticCircuit:
     """Read a probabilistic circuit from a ``.psdd`` file or Expecta's own format.
@@ -78,7 +78,7 @@ def read_probabilistic(
     return parse_psdd(Text.of(name, data), vtree)
 
 
-def read_regression(path: str | PathLike[str], vtree: Vtree | None = None) -> RegressionCircuit:
+def load_regression(path: str | PathLike[str], vtree: Vtree | None = None) -> RegressionCircuit:
     """Read a regression or logistic circuit from a ``.glc`` file or Expecta's own format.
 
     Parameters
@@ -96,8 +96,8 @@ def read_regression(path: str | PathLike[str], vtree: Vtree | None = None) -> Re
     return parse_glc(Text.of(name, data), vtree)
 
 
-def read_pair(path: str | PathLike[str]) -> tuple[ProbabilisticCircuit, RegressionCircuit]:
-    """Read a distribution and a function over one vtree, as :func:`write_pair` wrote them."""
+def load_pair(path: str | PathLike[str]) -> tuple[ProbabilisticCircuit, RegressionCircuit]:
+    """Read a distribution and a function over one vtree, as :func:`save_pair` wrote them."""
     name, data = _content(path)
     if not Container.recognises(data):
         Text.of(name, data)  # says so if the file is not even text
@@ -105,13 +105,13 @@ def read_pair(path: str | PathLike[str]) -> tuple[ProbabilisticCircuit, Regressi
     return NativeFile.read(name, data, "pair").pair()
 
 
-def write_vtree(vtree: Vtree, path: str | PathLike[str]) -> None:
+def save_vtree(vtree: Vtree, path: str | PathLike[str]) -> None:
     """Write a ``.vtree`` file (by that ending), else Expecta's own format. Atomic."""
     text = _is_text(path, "a vtree")
     replace_file(os.fspath(path), format_vtree(vtree).encode() if text else encode(vtree))
 
 
-def write_probabilistic(circuit: ProbabilisticCircuit, path: str | PathLike[str]) -> None:
+def save_probabilistic(circuit: ProbabilisticCircuit, path: str | PathLike[str]) -> None:
     """Write a ``.psdd`` file (by that ending), else Expecta's own format. Atomic.
 
     A ``.psdd`` file holds Boolean variables only, and says nothing of its vtree: write
@@ -122,7 +122,7 @@ def write_probabilistic(circuit: ProbabilisticCircuit, path: str | PathLike[str]
     replace_file(os.fspath(path), data)
 
 
-def write_regression(circuit: RegressionCircuit, path: str | PathLike[str]) -> None:
+def save_regression(circuit: RegressionCircuit, path: str | PathLike[str]) -> None:
     """Write ``.glc`` or ``.circuit`` (by that ending), else Expecta's own format. Atomic.
 
     A ``.glc`` file holds Boolean variables only, and refers to the ids of its vtree: write
@@ -134,7 +134,7 @@ def write_regression(circuit: RegressionCircuit, path: str | PathLike[str]) -> N
     replace_file(os.fspath(path), data)
 
 
-def write_pair(p: ProbabilisticCircuit, g: RegressionCircuit, path: str | PathLike[str]) -> None:
+def save_pair(p: ProbabilisticCircuit, g: RegressionCircuit, path: str | PathLike[str]) -> None:
     """Write a distribution and a function over one vtree into one file. Atomic."""
     _is_text(path, "a pair")
     if p.vtree != g.vtree:

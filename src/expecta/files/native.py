@@ -50,10 +50,10 @@ _KINDS = {
     "pair": ("vtree", "p", "g"),
 }
 _READERS = {
-    "vtree": "Vtree.read",
-    "probabilistic circuit": "ProbabilisticCircuit.read",
-    "regression circuit": "RegressionCircuit.read",
-    "pair": "Pair.read",
+    "vtree": "Vtree.load",
+    "probabilistic circuit": "ProbabilisticCircuit.load",
+    "regression circuit": "RegressionCircuit.load",
+    "pair": "Pair.load",
     "density": "Density.load",
     "estimator": "CircuitRegressor.load or CircuitClassifier.load",
 }

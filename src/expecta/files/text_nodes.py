@@ -74,7 +74,7 @@ def vtree_of(text: Text, vtree: Vtree | None, kind: str) -> Vtree:
     """Ask for the vtree, without which a text circuit means nothing."""
     if vtree is None:
         raise FormatError(
-            text.path, None, f"{kind} does not hold its vtree: pass vtree=Vtree.read(...)"
+            text.path, None, f"{kind} does not hold its vtree: pass vtree=Vtree.load(...)"
         )
     return vtree
 

@@ -82,22 +82,22 @@ class Pair:
         self.plan = Plan.of(p.merged(), g.merged())
 
     @classmethod
-    def read(cls, path: str | PathLike[str]) -> Pair:
+    def load(cls, path: str | PathLike[str]) -> Pair:
         """Read a pair from a file in Expecta's own format; one beyond reason is refused."""
-        from expecta.files import read_pair
+        from expecta.files import load_pair
 
-        p, g = read_pair(path)
+        p, g = load_pair(path)
         if _cells(p, g) > CELLS:
             raise FormatError(str(path), None, "its two circuits are too large to be paired")
         return cls(p, g)
 
-    def write(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write both circuits to one file in Expecta's own format. Atomic."""
-        from expecta.files import write_pair
+        from expecta.files import save_pair
 
         if _cells(self.p, self.g) > CELLS:
             raise DomainError("a file holds no pair that large; write its circuits one by one")
-        write_pair(self.p, self.g, path)
+        save_pair(self.p, self.g, path)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Pair, (self.p, self.g)
