@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from expecta import ProbabilisticCircuit, Vtree, config_context, random_probabilistic
 from expecta.circuits import independent, leaf
-from expecta.engine.boxes import BoxSum, Expectation, box_layout, runs
+from expecta.engine.boxes import BoxExpectation, BoxSum, box_layout, runs
 from strategies import circuit_pairs
 from truth import complete_rows, probability
 
@@ -49,7 +49,7 @@ def test_expectations_agree_with_enumeration(data):
         np.int32,
     )
     with patch.object(box_layout, "FEW", data.draw(st.sampled_from([0, box_layout.FEW]))):
-        found = Expectation(p, boxes)(rows)
+        found = BoxExpectation(p, boxes)(rows)
     for row, answer in zip(rows, found, strict=True):
         fits = np.all((every == row) | (row < 0), axis=1)
         total = chance[fits].sum()
@@ -88,17 +88,19 @@ def test_the_same_for_any_number_of_threads_and_rows():
     )
     codes = rng.integers(-1, 3, (300, 5)).astype(np.int32)
     with config_context(threads=1):
-        alone = Expectation(p, boxes)(codes)
+        alone = BoxExpectation(p, boxes)(codes)
     with config_context(threads=4):
-        np.testing.assert_array_equal(Expectation(p, boxes)(codes), alone)
-    parts = [Expectation(p, boxes)(codes[i : i + 7]) for i in range(0, 300, 7)]
+        np.testing.assert_array_equal(BoxExpectation(p, boxes)(codes), alone)
+    parts = [BoxExpectation(p, boxes)(codes[i : i + 7]) for i in range(0, 300, 7)]
     np.testing.assert_array_equal(np.concatenate(parts), alone)
 
 
 def test_one_variable():
     p = ProbabilisticCircuit.build(Vtree.balanced(1), leaf(0, [0.2, 0.3, 0.5]))
     boxes = BoxSum.of([{0: (0, 1, 2, 3)}, {}], np.array([[10.0], [1.0]]), p.cardinalities)
-    np.testing.assert_allclose(Expectation(p, boxes)(np.array([[-1], [1], [2]])), [[8], [1], [11]])
+    np.testing.assert_allclose(
+        BoxExpectation(p, boxes)(np.array([[-1], [1], [2]])), [[8], [1], [11]]
+    )
 
 
 @pytest.mark.parametrize("chance", [0.5, 1e-200])
@@ -109,7 +111,7 @@ def test_ten_thousand_variables(chance):
     boxes = BoxSum.of([{0: yes, n - 1: yes}, {5: no}], np.array([[1.0], [10.0]]), p.cardinalities)
     codes = np.ones((2, n), np.int32)
     codes[0, [0, 5, n - 1]] = -1
-    found = Expectation(p, boxes)(codes)
+    found = BoxExpectation(p, boxes)(codes)
     np.testing.assert_allclose(found[:, 0], [chance**2 + 10 * (1 - chance), 1.0], rtol=1e-10)
 
 
@@ -126,7 +128,7 @@ def test_many_parts():
     every = complete_rows(p.cardinalities)
     chance, value = np.exp(p.log_prob(every)), boxes(every)
     codes = np.array([[-1, -1, -1, 3], [-1, -1, 5, -1], [2, -1, -1, 7], [-1, 4, -1, -1]], np.int32)
-    found = Expectation(p, boxes)(codes)
+    found = BoxExpectation(p, boxes)(codes)
     for row, answer in zip(codes, found, strict=True):
         fits = np.all((every == row) | (row < 0), axis=1)
         obvious = chance[fits] @ value[fits] / chance[fits].sum()

@@ -211,7 +211,7 @@ def test_conditional_matches_enumeration(data):
     with np.errstate(invalid="ignore"):
         expected = log_sum(joint) - log_sum(truth.joint(known))
     with impossible_rows_allowed():
-        answer = p.conditional(of, known)
+        answer = p.log_prob(of, given=known)
     np.testing.assert_allclose(answer, expected, rtol=1e-10, atol=1e-9)
 
 
@@ -477,8 +477,8 @@ def small():
 def test_no_rows(small):
     X = np.empty((0, 3))
     assert small.log_prob(X).shape == (0,)
-    assert small.conditional(X, X).shape == (0,)
-    assert small.conditional(X, [[-1, -1, -1]]).shape == (0,)
+    assert small.log_prob(X, given=X).shape == (0,)
+    assert small.log_prob(X, given=[[-1, -1, -1]]).shape == (0,)
     assert [table.shape for table in small.marginals(X)] == [(0, 2), (0, 3), (0, 1)]
     best = small.mpe(X)
     assert best.x.shape == (0, 3)
@@ -568,7 +568,7 @@ def test_wrong_rows(small, X, says, query):
 
 def test_wrong_rows_of_conditional(small):
     with pytest.raises(DomainError, match="rows"):
-        small.conditional([[-1] * 3] * 2, [[-1] * 3] * 3)
+        small.log_prob([[-1] * 3] * 2, given=[[-1] * 3] * 3)
     with pytest.raises(DomainError, match="values"):
         Evidence.unknown([2, 3]).both(Evidence.unknown([2, 2]))
 
@@ -616,11 +616,11 @@ def test_impossible_rows_give_nan_and_one_warning(narrow, query):
 
 def test_impossible_condition(narrow):
     with pytest.warns(ImpossibleEvidenceWarning, match="2 of 4 rows") as caught:
-        answer = narrow.conditional([[-1, -1, 0]], ROWS)
+        answer = narrow.log_prob([[-1, -1, 0]], given=ROWS)
     assert caught[0].filename == __file__
     np.testing.assert_array_equal(answer, [0.0, np.nan, -np.inf, np.nan])
     with pytest.warns(ImpossibleEvidenceWarning, match="4 of 4 rows"):
-        assert np.all(np.isnan(narrow.conditional(ROWS, ROWS[1:2])))
+        assert np.all(np.isnan(narrow.log_prob(ROWS, given=ROWS[1:2])))
 
 
 def test_no_samples_of_the_impossible(narrow):

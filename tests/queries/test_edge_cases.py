@@ -114,7 +114,7 @@ def test_impossible_rows(pair):
             assert np.isnan(call()).tolist() == [True, False, True]
         with pytest.raises(ImpossibleEvidenceError, match="the first is row 0"):
             call(on_impossible="raise")
-    assert pair.log_evidence(X).tolist()[0] == -np.inf
+    assert pair.log_prob(X).tolist()[0] == -np.inf
     with pytest.raises(ValueError, match='"nan" or "raise"'):
         pair.expectation(X, on_impossible="ignore")
 
@@ -271,7 +271,7 @@ def test_ten_thousand_variables():
     pair = Pair(p, g)
     log, posterior = forward_backward(first, moves, X)
     assert log.min() < -5000  # far below what a float holds
-    assert pair.log_evidence(X) == pytest.approx(log, rel=1e-10, abs=1e-9)
+    assert pair.log_prob(X) == pytest.approx(log, rel=1e-10, abs=1e-9)
     mean = 3.0 + posterior @ weights
     assert pair.expectation(X) == pytest.approx(mean, rel=1e-10)
     assert pair.expectation(full) == pytest.approx(g(full), rel=1e-10)
@@ -314,7 +314,7 @@ def test_tiny_weights_do_not_underflow(log_tiny):
     p = ProbabilisticCircuit(built.structure, log_weight)
     pair = Pair(p, linear(vtree, [[3, 0], [0, 1], [0, 0], [0, 0]]))
     X = [[0, -1, -1, -1], [0, 1, 0, 1], [-1, -1, -1, -1]]
-    assert pair.log_evidence(X) == pytest.approx(
+    assert pair.log_prob(X) == pytest.approx(
         [log_tiny, log_tiny + np.log(0.75 / 4), 0.0], rel=1e-12
     )
     assert pair.expectation(X) == pytest.approx([3.75, 4.0, 0.75], rel=1e-12)
@@ -333,7 +333,7 @@ def test_soft_evidence_of_any_size():
     for scale in (1e-300, 1.0, 1e300):
         evidence = Evidence.unknown([2] * 3).likelihood(0, [scale, 3 * scale])
         assert pair.expectation(evidence)[0] == pytest.approx(0.75 + 1.0, rel=1e-12)
-        assert pair.log_evidence(evidence)[0] == pytest.approx(np.log(scale) + np.log(2), rel=1e-12)
+        assert pair.log_prob(evidence)[0] == pytest.approx(np.log(scale) + np.log(2), rel=1e-12)
 
 
 # -- how it runs ------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def test_probabilities_and_range(case):
     truth = Truth(p, g)
     weights, posterior = truth.weights(evidence), truth.posterior(evidence)
     pair = Pair(p, g)
-    assert pair.log_evidence(evidence) == pytest.approx(
+    assert pair.log_prob(evidence) == pytest.approx(
         np.log(weights.sum(axis=1)), rel=1e-10, abs=1e-10
     )
     close(pair.support_probability(evidence), posterior @ truth.holds, 1.0)
@@ -191,7 +191,7 @@ def test_rows_that_are_all_alike_or_nearly():
         pair.characteristic(few[kind], [0.3, 2.0]), pair.characteristic(few, [0.3, 2.0])[kind]
     )
     soft = Evidence.rows(few, pair.p.cardinalities).likelihood(0, [0.3, 3.0])
-    assert np.array_equal(pair.log_evidence(soft[kind]), pair.log_evidence(soft)[kind])
+    assert np.array_equal(pair.log_prob(soft[kind]), pair.log_prob(soft)[kind])
 
 
 def test_a_file_with_a_pair_beyond_reason(tmp_path, monkeypatch):

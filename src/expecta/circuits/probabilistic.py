@@ -123,7 +123,7 @@ class ProbabilisticCircuit(Circuit):
         """Return the same distribution with every node's weights summing to one."""
         return ProbabilisticCircuit(self.structure, _normalise(self.structure, self.log_weight)[0])
 
-    def given(self, X: Rows) -> ProbabilisticCircuit:
+    def condition(self, X: Rows) -> ProbabilisticCircuit:
         """Return the distribution given one row of evidence, as a circuit of its own. Exact.
 
         What has become impossible is left out, so the circuit is no larger. Impossible
@@ -131,7 +131,7 @@ class ProbabilisticCircuit(Circuit):
 
         >>> from expecta import Vtree, naive_bayes
         >>> p = naive_bayes(Vtree.balanced(2), 0, [0.5, 0.5], [None, [[0.9, 0.1], [0.2, 0.8]]])
-        >>> np.exp(p.given([[-1, 1]]).log_prob([[1, -1]])).round(9).tolist()
+        >>> np.exp(p.condition([[-1, 1]]).log_prob([[1, -1]])).round(9).tolist()
         [0.888888889]
         """
         from expecta.circuits.evidence import as_evidence
@@ -187,37 +187,37 @@ class ProbabilisticCircuit(Circuit):
         self.properties.require_normalised()
         return Plan.of(self.merged(), None)
 
-    def log_prob(self, X: Rows) -> Floats:
-        """Log-probability of each row; unknown cells are summed out. Exact.
+    def log_prob(self, X: Rows, *, given: Rows | None = None) -> Floats:
+        """Log-probability of each row, or of each row given another; unknown cells are summed out.
+
+        Exact. For soft evidence it is the logarithm of the expected likelihood.
 
         Parameters
         ----------
         X
             Rows (NaN, or -1 among integers, is unknown) or :class:`~expecta.Evidence`.
+        given
+            What is known already, in the same form; one row of either goes with all rows
+            of the other.
 
         Returns
         -------
         array of shape (rows,)
-            ``-inf`` where the row is impossible. Cost: edges x distinct rows.
-        """
-        from expecta.queries.density_queries import log_prob
+            ``-inf`` where the row is impossible; NaN, with a warning, where ``given`` is.
+            Cost: edges x distinct rows, twice with ``given``.
 
-        return log_prob(self._plan, X)
-
-    def conditional(self, of: Rows, given: Rows) -> Floats:
-        """Log-probability of ``of`` given ``given``, row by row. Exact.
-
-        NaN, with a warning, where ``given`` is impossible; one row of either goes with
-        all rows of the other. Cost: that of two calls of :meth:`log_prob`.
-
+        Examples
+        --------
         >>> from expecta import Vtree, naive_bayes
         >>> p = naive_bayes(Vtree.balanced(2), 0, [0.5, 0.5], [None, [[0.9, 0.1], [0.2, 0.8]]])
-        >>> np.exp(p.conditional(of=[[1, -1]], given=[[-1, 1]])).round(9).tolist()
+        >>> np.exp(p.log_prob([[1, -1]], given=[[-1, 1]])).round(9).tolist()
         [0.888888889]
         """
-        from expecta.queries.density_queries import conditional
+        from expecta.queries.density_queries import conditional_log_prob, log_prob
 
-        return conditional(self._plan, of, given)
+        if given is None:
+            return log_prob(self._plan, X)
+        return conditional_log_prob(self._plan, X, given)
 
     def marginals(self, X: Rows, *, on_impossible: str = "nan") -> list[Floats]:
         """Posterior distribution of every variable given each row. Exact.

@@ -110,7 +110,7 @@ class Density:
             evidence = self._encoder.where(facts, **more)
         else:
             evidence = self._evidence(facts).both(self._encoder.where(**more))
-        return Density(self.circuit.given(evidence), self.encoder_)
+        return Density(self.circuit.condition(evidence), self.encoder_)
 
     def marginal(self, column: str) -> Marginal:
         """Distribution of one column, all others summed out. Exact."""

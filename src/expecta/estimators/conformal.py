@@ -108,7 +108,7 @@ def distances(
     if n == 0 or not len(codes):
         return Calibration.joined([])
     picked, left = hidden(codes, n, rng)
-    possible = np.isfinite(pair.log_evidence(left))
+    possible = np.isfinite(pair.log_prob(left))
     picked, left = picked[possible], left[possible]
     share = pair.distribution(left, noise=noise, tol=COARSE).cdf(y[picked][:, None])[:, 0]
     missing = np.count_nonzero(left < 0, axis=1)

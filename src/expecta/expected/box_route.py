@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from expecta.common.arrays import Floats, Ints
-from expecta.engine.boxes import BoxSum, Expectation
+from expecta.engine.boxes import BoxExpectation, BoxSum
 from expecta.expected.model_cells import Cells
 from expecta.expected.tree_boxes import Written, partition
 from expecta.readers.forms import Trees
@@ -24,7 +24,7 @@ class Boxes:
     def __init__(self, trees: Trees, written: Written, cells: Cells) -> None:
         self._trees, self._cells = trees, cells
         self.sum = written.as_boxes()
-        self.first = Expectation(cells.density.circuit, self.sum)
+        self.first = BoxExpectation(cells.density.circuit, self.sum)
 
     def mean(self, codes: Ints) -> Floats:
         """E of the margin.  # (rows, outputs)."""
@@ -36,12 +36,12 @@ class Boxes:
         return self.first(np.full((1, len(self._cells.density.columns)), -1, np.int32))
 
     @cached_property
-    def square(self) -> Expectation | None:
+    def square(self) -> BoxExpectation | None:
         """The expectation of the squared distance from there, where boxes are few enough."""
         # about the overall mean, so that little cancels
         about = self.sum.plus(-self.middle)
         square = about.times(about, MOST)
-        return None if square is None else Expectation(self._cells.density.circuit, square)
+        return None if square is None else BoxExpectation(self._cells.density.circuit, square)
 
     @property
     def knows_variance(self) -> bool:
@@ -63,7 +63,7 @@ class Boxes:
         """Whether the trees cut space into few enough boxes for everything to be exact."""
         return self._parts is not None
 
-    def of(self, function: Callable[[Floats], Floats]) -> Expectation:
+    def of(self, function: Callable[[Floats], Floats]) -> BoxExpectation:
         """Return the expectation of a function of the margin, where the trees are few."""
         assert self._parts is not None
-        return Expectation(self._cells.density.circuit, self._parts.map(function))
+        return BoxExpectation(self._cells.density.circuit, self._parts.map(function))

@@ -177,7 +177,7 @@ class ExpectedOutput(ABC):
         variable, circuit = self.encoder.variable(column), self.circuit
         if weights is not None:
             nothing = Evidence.unknown(self.encoder.cardinalities_)
-            circuit = circuit.given(nothing.likelihood(variable, weights))
+            circuit = circuit.condition(nothing.likelihood(variable, weights))
         return self.under(_independent(circuit, variable))
 
     # -- by sampling ------------------------------------------------------------------

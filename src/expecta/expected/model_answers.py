@@ -18,6 +18,7 @@ from expecta.expected.model_cells import Cells
 from expecta.expected.row_template import Template
 from expecta.expected.sample_route import Control, Sampler
 from expecta.expected.tree_boxes import write_trees
+from expecta.queries.moments import shift_moments
 from expecta.readers import Unreadable
 from expecta.readers.features import Features
 from expecta.readers.forms import Form, Trees
@@ -321,24 +322,13 @@ class Answers:
                 route.of(lambda margin, k=k: margin**k)(codes)  # type: ignore[misc]
                 for k in range(order + 1)
             ]
-            about = _about(np.stack(powers, axis=-1), mean)
+            about = shift_moments(np.stack(powers, axis=-1), -mean)
         else:
             raise TypeError(
                 "moments of so many trees are not known exactly; predict(return_std=True) has "
                 "the spread"
             )
-        return about if central else _about(about, -mean)
-
-
-def _about(moments: Floats, point: Floats) -> Floats:
-    """Return moments about another point, from those about zero.  # (rows, outputs, orders)."""
-    from scipy.special import comb
-
-    out = np.zeros_like(moments)
-    for k in range(moments.shape[-1]):
-        for j in range(k + 1):
-            out[..., k] += comb(k, j) * moments[..., j] * (-point) ** (k - j)
-    return out
+        return about if central else shift_moments(about, mean)
 
 
 def _largest(scores: Floats, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from expecta.circuits.evidence import Evidence
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
-from expecta.engine.boxes import Expectation
+from expecta.engine.boxes import BoxExpectation
 from expecta.expected.about import About, Answer
 from expecta.expected.box_route import Boxes
 from expecta.expected.distributions import NEAR, AtomDistribution, OutputDistribution
@@ -68,11 +68,11 @@ class BoxOutput(SampledOutput):
         return (margin if self.plain else respond(form, margin))[:, [self.output]]
 
     @cached_property
-    def _first(self) -> tuple[Expectation, int]:
+    def _first(self) -> tuple[BoxExpectation, int]:
         return (self.route.first, self.output) if self.plain else (self.route.of(self._value), 0)
 
     @cached_property
-    def _second(self) -> tuple[Expectation, int, float]:
+    def _second(self) -> tuple[BoxExpectation, int, float]:
         """Expectation of the squared distance from a middle, and that."""
         if self.plain and self.route.square is not None:
             return self.route.square, self.output, float(self.route.middle[0, self.output])
@@ -113,7 +113,7 @@ class BoxOutput(SampledOutput):
         )
 
     @cached_property
-    def _atoms(self) -> tuple[Expectation, Floats, float]:
+    def _atoms(self) -> tuple[BoxExpectation, Floats, float]:
         """Probability of each value of the output, or of ranges where these are too many."""
         value = self._value(self.route.of(lambda margin: margin).boxes.value)[:, 0]
         most = max(64, min(LEVELS, NUMBERS // len(value)))

@@ -7,7 +7,7 @@ import numpy as np
 from expecta.circuits.evidence import Evidence
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Bools, Floats, Ints
-from expecta.engine.boxes import Expectation
+from expecta.engine.boxes import BoxExpectation
 
 __all__ = ["Softened"]
 
@@ -32,7 +32,7 @@ class Softened:
         self._circuit, self._own = circuit, own
         self._given: dict[bytes, ProbabilisticCircuit] = {}
 
-    def __call__(self, expectation: Expectation, evidence: Evidence) -> Floats:
+    def __call__(self, expectation: BoxExpectation, evidence: Evidence) -> Floats:
         """Compute the expectation for possible rows of evidence.  # (rows, outputs)."""
         codes, soft = _codes(evidence)
         groups, which = np.unique(soft, axis=0, return_inverse=True)
@@ -61,7 +61,7 @@ class Softened:
         if key not in self._given:
             if len(self._given) >= KEPT:
                 self._given.clear()
-            self._given[key] = self._circuit.given(facts)
+            self._given[key] = self._circuit.condition(facts)
         return self._given[key]
 
 

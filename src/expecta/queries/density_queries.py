@@ -22,7 +22,15 @@ from expecta.engine.probabilities import LOG_UNIT
 from expecta.engine.run import run
 from expecta.queries.impossible import check_possible
 
-__all__ = ["MostProbable", "conditional", "entropy", "log_prob", "marginals", "mpe", "sample"]
+__all__ = [
+    "MostProbable",
+    "conditional_log_prob",
+    "entropy",
+    "log_prob",
+    "marginals",
+    "mpe",
+    "sample",
+]
 
 LANES = 64  # rows side by side: fewer waste vector units, more overflow the cache
 MEMORY = 128 * 1024 * 1024  # bytes that the layers of these rows may take on a thread
@@ -50,12 +58,9 @@ def log_prob(plan: Plan, X: Rows) -> Floats:
     return log_q + root.exponent * LOG_UNIT + root.log_scale
 
 
-def conditional(plan: Plan, of: Rows, given: Rows) -> Floats:
-    """Log-probability of one piece of evidence given another; one row goes with all.  # (rows,).
-
-    For soft evidence it is the logarithm of the expected likelihood.
-    """
-    wanted, known = as_evidence(of, plan.cardinalities), as_evidence(given, plan.cardinalities)
+def conditional_log_prob(plan: Plan, X: Rows, given: Rows) -> Floats:
+    """Log-probability of one piece of evidence given another; one row goes with all.  # (rows,)."""
+    wanted, known = as_evidence(X, plan.cardinalities), as_evidence(given, plan.cardinalities)
     joint = log_prob(plan, wanted.both(known))
     condition = np.broadcast_to(log_prob(plan, known), joint.shape)
     gone = check_possible(condition == -np.inf, "nan")

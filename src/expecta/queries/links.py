@@ -15,7 +15,7 @@ from expecta.circuits.evidence import Evidence, Rows, as_evidence
 from expecta.common.arrays import Bools, Floats
 from expecta.queries.exponentials import characteristic_of, scaled_of
 from expecta.queries.impossible import check_possible
-from expecta.queries.moments import extremes_of, mean_and_central, moved, support_rounding
+from expecta.queries.moments import extremes_of, mean_and_central, shift_moments, support_rounding
 from expecta.queries.reach import likely
 from expecta.queries.spectral import (
     LOGISTIC,
@@ -252,7 +252,7 @@ def _taylor(
                 f"shape {mean.shape}, not of shape {given.shape}"
             )
         at = np.broadcast_to(given, mean.shape).copy()
-        moments = moved(moments, mean - at)
+        moments = shift_moments(moments, mean - at)
     factorial = np.cumprod(np.maximum(np.arange(order + 2), 1), dtype=np.float64)
     slopes = link.derivatives(at, order)
     value: Any = sum(slopes[k] / factorial[k] * moments[:, :, k] for k in range(order + 1))

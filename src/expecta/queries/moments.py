@@ -23,8 +23,8 @@ __all__ = [
     "extremes",
     "extremes_of",
     "mean_and_central",
-    "moved",
     "raw",
+    "shift_moments",
     "support",
     "support_of",
     "support_rounding",
@@ -57,18 +57,24 @@ def raw(pair: Pair, X: Rows, order: int, on_impossible: str) -> Floats:
     else:
         mean = about_mean[:, :, 1].copy()
         about_mean[:, :, 1] = 0.0
-        moments = moved(about_mean, mean)
+        moments = shift_moments(about_mean, mean)
     moments[check_possible(impossible, on_impossible)] = np.nan
     return moments
 
 
-def moved(moments: Floats, by: Floats) -> Floats:
-    """Moments of Y + by from those of Y: Σ_j binom(k, j) M_j by^(k-j)."""
+def shift_moments(moments: Floats, by: Floats) -> Floats:
+    """Moments of Y + by from those of Y: Σ_j binom(k, j) M_j by^(k-j).
+
+    The last axis of ``moments`` counts the order; ``by`` has the other axes.
+
+    >>> shift_moments(np.array([[1.0, 2.0, 5.0]]), np.array([-2.0])).tolist()
+    [[1.0, 0.0, 1.0]]
+    """
     out = np.zeros_like(moments)
-    for k in range(moments.shape[2]):
-        factor = np.ones(moments.shape[:2])  # binom(k, j) by^(k-j), from j = k downwards
+    for k in range(moments.shape[-1]):
+        factor = np.ones(moments.shape[:-1])  # binom(k, j) by^(k-j), from j = k downwards
         for j in range(k, -1, -1):
-            out[:, :, k] += factor * moments[:, :, j]
+            out[..., k] += factor * moments[..., j]
             factor = factor * by * j / (k - j + 1)
     return out
 

@@ -160,7 +160,7 @@ class Pair:
 
         return moments.support(self, X, on_impossible)
 
-    def log_evidence(self, X: Rows) -> Floats:
+    def log_prob(self, X: Rows) -> Floats:
         """Logarithm of the probability of what is known; ``-inf`` where impossible. Exact.
 
         Shape (rows,), whatever the number of outputs.

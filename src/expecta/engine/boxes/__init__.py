@@ -1,7 +1,7 @@
 """Sums of boxes: what trees are, and their expectation under a circuit."""
 
-from expecta.engine.boxes.box_expectation import Expectation
+from expecta.engine.boxes.box_expectation import BoxExpectation
 from expecta.engine.boxes.box_sums import BoxSum
 from expecta.engine.boxes.value_sets import Runs, common, runs
 
-__all__ = ["BoxSum", "Expectation", "Runs", "common", "runs"]
+__all__ = ["BoxExpectation", "BoxSum", "Runs", "common", "runs"]

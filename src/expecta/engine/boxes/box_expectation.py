@@ -18,13 +18,13 @@ from expecta.engine.boxes.box_recursion import expect, unconditional
 from expecta.engine.boxes.box_sums import BoxSum
 from expecta.engine.plan import walk
 
-__all__ = ["Expectation"]
+__all__ = ["BoxExpectation"]
 
 ROWS = 64  # per call of the kernel
 ROUND = 16  # calls of each thread, after which progress is shown
 
 
-class Expectation:
+class BoxExpectation:
     """A sum of boxes, compiled for one circuit. Exact for any sum, overlapping boxes included."""
 
     def __init__(self, p: ProbabilisticCircuit, boxes: BoxSum) -> None:
@@ -36,7 +36,7 @@ class Expectation:
         self._p = mixing(p, walk(p.vtree))
         self._at = np.append(0, np.cumsum(np.diff(self._parts.start) * self._p.n_nodes))
 
-    def under(self, p: ProbabilisticCircuit) -> Expectation:
+    def under(self, p: ProbabilisticCircuit) -> BoxExpectation:
         """Return the same sum for another circuit over the same vtree and values.
 
         Cost: sorting the circuit's edges; the boxes are not written anew.
