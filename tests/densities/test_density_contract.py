@@ -113,7 +113,7 @@ def coded():
 
 
 def joint_of(density):
-    return np.exp(density.log_prob(ALL))
+    return np.exp(density.score_samples(ALL))
 
 
 def same_parameters(a, b, **tolerance):
@@ -128,20 +128,20 @@ def same_parameters(a, b, **tolerance):
 
 @every
 def test_the_same_columns_give_the_same_density(name, mixed):
-    expected = mixed[name].log_prob(MIXED)
+    expected = mixed[name].score_samples(MIXED)
     assert np.all(np.isfinite(expected))
     for kind in ("pandas", "polars"):
         other = LEARNERS[name](encoder=SMALL).fit(FRAMES[kind])
         assert other.circuit == mixed[name].circuit
         assert other.columns == mixed[name].columns == list(MIXED)
-        np.testing.assert_array_equal(other.log_prob(FRAMES[kind]), expected)
+        np.testing.assert_array_equal(other.score_samples(FRAMES[kind]), expected)
 
 
 @every
 @pytest.mark.parametrize("kind", list(FRAMES))
 def test_samples_are_tables_like_the_one_learned_from(name, kind):
     density = LEARNERS[name](encoder=SMALL).fit(FRAMES[kind])
-    drawn = density.sample(3000, seed=5)
+    drawn = density.sample(3000, random_state=5)
     assert type(drawn) is type(FRAMES[kind])
     assert list(drawn) == list(MIXED) if kind == "dict" else list(drawn.columns) == list(MIXED)
     columns = {column: np.asarray(drawn[column]) for column in MIXED}
@@ -153,16 +153,16 @@ def test_samples_are_tables_like_the_one_learned_from(name, kind):
     assert real.mean() == pytest.approx(
         density.marginal("real").mean, abs=5 * real.std() / 3000**0.5
     )
-    assert np.all(np.isfinite(density.log_prob(drawn)))
+    assert np.all(np.isfinite(density.score_samples(drawn)))
     assert density.sample(0).shape[0] == 0 if kind != "dict" else len(density.sample(0)["day"]) == 0
 
 
 @every
 def test_samples_given_a_table(name, mixed):
     given = {**{column: [None, None] for column in MIXED}, "text": ["red", "blue"]}
-    drawn = mixed[name].sample(5, given=given, seed=0)
+    drawn = mixed[name].sample(5, given=given, random_state=0)
     assert list(drawn["text"]) == ["red"] * 5 + ["blue"] * 5
-    same, other = (mixed[name].sample(5, given=given, seed=k) for k in (0, 1))
+    same, other = (mixed[name].sample(5, given=given, random_state=k) for k in (0, 1))
     assert list(drawn["real"]) == list(same["real"]) != list(other["real"])
 
 
@@ -172,10 +172,10 @@ def test_samples_given_a_table(name, mixed):
 @every
 def test_all_rows_together_have_probability_one(name, coded):
     assert joint_of(coded[name]).sum() == pytest.approx(1.0, rel=1e-12)
-    assert coded[name].score(CODES) == pytest.approx(np.mean(coded[name].log_prob(CODES)))
+    assert coded[name].score(CODES) == pytest.approx(np.mean(coded[name].score_samples(CODES)))
     with_holes = np.array([[-1, 1, -1, 0], [-1] * 4, [1, 2, 1, -1]])
     joint = joint_of(coded[name])
-    for row, found in zip(with_holes, coded[name].log_prob(with_holes), strict=True):
+    for row, found in zip(with_holes, coded[name].score_samples(with_holes), strict=True):
         fits = np.all((row == ALL) | (row < 0), axis=1)
         assert np.exp(found) == pytest.approx(joint[fits].sum(), rel=1e-11)
 
@@ -195,7 +195,7 @@ def test_conditions_match_enumeration(name, coded):
         assert found.marginal("x3").probabilities.tolist() == [0.0, 1.0]
     nothing = coded[name].condition(x0=None)
     np.testing.assert_allclose(joint_of(nothing), joint, rtol=1e-12)
-    drawn = by_name.sample(4000, seed=0)
+    drawn = by_name.sample(4000, random_state=0)
     assert set(map(tuple, drawn)) <= set(map(tuple, ALL[fits]))
     share = np.mean(np.all(drawn == ALL[fits][0], axis=1))
     assert share == pytest.approx(expected[fits][0], abs=0.04)
@@ -206,7 +206,7 @@ def test_knowing_everything_leaves_one_row(name, coded):
     for k in (0, 7, len(ALL) - 1):
         known = {f"x{i}": int(value) for i, value in enumerate(ALL[k])}
         for facts in (known, ALL[k : k + 1]):
-            found = coded[name].condition(facts).log_prob(ALL)
+            found = coded[name].condition(facts).score_samples(ALL)
             assert found[k] == pytest.approx(0.0, abs=1e-12)
             assert np.all(np.delete(found, k) == -np.inf)
 
@@ -229,7 +229,7 @@ def test_impossible_and_unknown_facts(name, mixed, coded):
     with pytest.raises(DomainError, match="one row"):
         mixed[name].condition(FRAMES["polars"][:2])
     with pytest.raises(DomainError, match="no column 'flag'"):
-        mixed[name].log_prob({"text": ["red"]})
+        mixed[name].score_samples({"text": ["red"]})
 
 
 @every
@@ -253,14 +253,14 @@ def test_marginals_are_in_the_users_units(name, mixed):
 @every
 def test_completions(name, mixed, coded):
     rows = np.array([[1, -1, -1, 0], [-1, -1, -1, -1], [0, 2, -1, -1]])
-    done = coded[name].complete(rows)
+    done = coded[name].mpe(rows)
     assert np.all((done == rows) | (rows < 0))
     joint = joint_of(coded[name])
     for row, found in zip(rows, done, strict=True):
         fits = np.all((row == ALL) | (row < 0), axis=1)
         if name != "LatentTree":  # which is approximate
             assert joint[np.all(found == ALL, axis=1)] == pytest.approx(joint[fits].max())
-    filled = mixed[name].complete(MIXED)
+    filled = mixed[name].mpe(MIXED)
     assert not any(value is None or value != value for value in filled["text"])
     assert all(a == b for a, b in zip(MIXED["text"], filled["text"], strict=True) if a is not None)
 
@@ -271,8 +271,8 @@ def test_completions(name, mixed, coded):
 @every
 def test_before_learning(name, tmp_path):
     new = LEARNERS[name]()
-    asks = [(new.log_prob, CODES), (new.score, CODES), (new.sample, 3), (new.marginal, "x0")]
-    asks += [(new.condition, {"x0": 1}), (new.complete, CODES), (new.save, tmp_path / "file")]
+    asks = [(new.score_samples, CODES), (new.score, CODES), (new.sample, 3), (new.marginal, "x0")]
+    asks += [(new.condition, {"x0": 1}), (new.mpe, CODES), (new.save, tmp_path / "file")]
     asks += [(partial(getattr, new), "circuit"), (partial(getattr, new), "columns")]
     for ask, about in asks:
         with pytest.raises(NotFittedError, match="fit"):
@@ -333,11 +333,11 @@ def test_rows_without_weight_are_not_there(name, given):
 def test_samples_teach_what_they_came_from(name):
     source = {"NaiveBayes": NaiveBayes("x1"), "Independent": Independent()}.get(name, ChowLiu())
     truth = source.fit(CODES[:, [0, 2, 3, 1]][:, [0, 1, 2, 0]] % 2)
-    rows = truth.sample(20_000, seed=0)
+    rows = truth.sample(20_000, random_state=0)
     more = {"states": 4, "max_epochs": 100} if name == "LatentTree" else {}
     learner = NaiveBayes("x1") if name == "NaiveBayes" else LEARNERS[name](**more)
     complete = np.array(list(itertools.product(range(2), repeat=4)))
-    p, q = (d.log_prob(complete) for d in (truth, learner.fit(rows)))
+    p, q = (d.score_samples(complete) for d in (truth, learner.fit(rows)))
     assert 0 <= np.exp(p) @ (p - q) < 0.01
 
 
@@ -369,9 +369,9 @@ def test_odd_columns(name):
     for column in ("gone", "constant", "id"):
         assert re.search(f"note +column '{column}' ", repr(density))
         assert density.marginal(column).probabilities.sum() == pytest.approx(1.0)
-    assert np.all(np.isfinite(density.log_prob(table)))
-    assert list(density.sample(2, seed=0)) == list(table)
-    assert set(density.complete(table)["constant"]) == {"a"}
+    assert np.all(np.isfinite(density.score_samples(table)))
+    assert list(density.sample(2, random_state=0)) == list(table)
+    assert set(density.mpe(table)["constant"]) == {"a"}
 
 
 @every
@@ -379,13 +379,13 @@ def test_odd_columns(name):
 def test_small_tables(name, shape):
     codes = CODES[: shape[0], : shape[1]]
     density = LEARNERS[name]().fit(codes)
-    assert np.all(np.isfinite(density.log_prob(codes)))
+    assert np.all(np.isfinite(density.score_samples(codes)))
     assert density.learned_.held_out_rows == (shape[0] // 10 if shape[0] >= 20 else 0)
-    assert density.sample(3, seed=0).shape == (3, shape[1])
+    assert density.sample(3, random_state=0).shape == (3, shape[1])
     rows = np.array(list(itertools.product(*map(range, density.circuit.cardinalities))))
-    assert np.exp(density.log_prob(rows)).sum() == pytest.approx(1.0)
+    assert np.exp(density.score_samples(rows)).sum() == pytest.approx(1.0)
     nothing = LEARNERS[name]().fit(np.full(shape, -1))
-    assert np.all(nothing.log_prob(np.full(shape, -1)) == pytest.approx(0.0, abs=1e-12))
+    assert np.all(nothing.score_samples(np.full(shape, -1)) == pytest.approx(0.0, abs=1e-12))
 
 
 @trees
@@ -458,7 +458,7 @@ def test_a_balanced_latent_tree():
     rng = np.random.default_rng(0)
     chain = np.cumsum(rng.random((500, 9)) < 0.2, axis=1) % 2
     density = LEARNERS["LatentTree"](tree="balanced").fit(chain)
-    assert np.isclose(np.exp(density.log_prob(complete_rows([2] * 9))).sum(), 1.0)
+    assert np.isclose(np.exp(density.score_samples(complete_rows([2] * 9))).sum(), 1.0)
 
     def depth(tree):
         steps = np.zeros(len(tree), int)
@@ -506,6 +506,6 @@ def test_a_latent_tree_leaves_independent_columns_independent():
         alone += [density] if "1 states" in repr(density) else []
     assert len(alone) >= 3  # held-out rows may gain a little by chance
     density = alone[0]
-    few, many = density.log_prob([[0.1, -2.0], [0.1, 0.0]])
-    few_alone, many_alone = density.log_prob([[np.nan, -2.0], [np.nan, 0.0]])
+    few, many = density.score_samples([[0.1, -2.0], [0.1, 0.0]])
+    few_alone, many_alone = density.score_samples([[np.nan, -2.0], [np.nan, 0.0]])
     assert few - few_alone == pytest.approx(many - many_alone, rel=1e-12)

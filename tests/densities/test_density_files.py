@@ -131,10 +131,10 @@ def test_chunks_that_are_counted_are_all_rows_at_once(name, pseudo_count):
 @trees
 def test_chunks_of_every_step(name):
     first = LEARNERS[name]().partial_fit(CODES[:200], step=0.5)
-    assert np.all(np.isfinite(first.log_prob(CODES)))
+    assert np.all(np.isfinite(first.score_samples(CODES)))
     for step in (None, 0.3, 0, 1):
         first.partial_fit(CODES[200:], step=step)
-        assert np.exp(first.log_prob(ALL)).sum() == pytest.approx(1.0)
+        assert np.exp(first.score_samples(ALL)).sum() == pytest.approx(1.0)
     assert "by chunks" in repr(first)
     before = first.circuit
     first.partial_fit(CODES, sample_weight=np.zeros(len(CODES)))
@@ -163,17 +163,17 @@ def test_what_is_read_is_what_was_saved(name, tmp_path):
     assert repr(again) == repr(density)
     assert again.columns == density.columns
     assert again.circuit == density.circuit
-    np.testing.assert_array_equal(again.log_prob(MIXED), density.log_prob(MIXED))
+    np.testing.assert_array_equal(again.score_samples(MIXED), density.score_samples(MIXED))
     for column in MIXED:
         assert again.marginal(column).to_dict() == density.marginal(column).to_dict()
-    drawn, expected = again.sample(9, seed=1), density.sample(9, seed=1)
+    drawn, expected = again.sample(9, random_state=1), density.sample(9, random_state=1)
     assert all(list(drawn[column]) == list(expected[column]) for column in MIXED)
     first = (tmp_path / "density").read_bytes()
     through_a_file(again, tmp_path)
     assert (tmp_path / "density").read_bytes() == first
     further = again.condition(x1="red")
     np.testing.assert_array_equal(
-        through_a_file(further, tmp_path).log_prob(MIXED), further.log_prob(MIXED)
+        through_a_file(further, tmp_path).score_samples(MIXED), further.score_samples(MIXED)
     )
 
 
@@ -206,7 +206,7 @@ def test_parameters_come_back(name, tmp_path):
 def test_parameters_may_be_numpys(make, tmp_path):
     density = make().fit(CODES)
     again = through_a_file(density, tmp_path)
-    np.testing.assert_array_equal(again.log_prob(ALL), density.log_prob(ALL))
+    np.testing.assert_array_equal(again.score_samples(ALL), density.score_samples(ALL))
 
 
 def test_a_psdd_over_a_given_vtree(tmp_path):
@@ -214,7 +214,7 @@ def test_a_psdd_over_a_given_vtree(tmp_path):
     density = LEARNERS["PSDD"](start="independent", vtree=vtree).fit(CODES)
     again = through_a_file(density, tmp_path)
     assert again.circuit.vtree == again.vtree == vtree
-    np.testing.assert_array_equal(again.log_prob(ALL), density.log_prob(ALL))
+    np.testing.assert_array_equal(again.score_samples(ALL), density.score_samples(ALL))
 
 
 @trees
@@ -253,9 +253,11 @@ def test_scores_that_are_not_finite_come_back(tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_pickles(name):
     again = pickle.loads(pickle.dumps(FITTED[name]))
-    np.testing.assert_array_equal(again.log_prob(MIXED), FITTED[name].log_prob(MIXED))
+    np.testing.assert_array_equal(again.score_samples(MIXED), FITTED[name].score_samples(MIXED))
     assert repr(again) == repr(FITTED[name])
-    assert list(again.sample(3, seed=1)["real"]) == list(FITTED[name].sample(3, seed=1)["real"])
+    assert list(again.sample(3, random_state=1)["real"]) == list(
+        FITTED[name].sample(3, random_state=1)["real"]
+    )
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
@@ -306,7 +308,7 @@ def attempt(folder, data):
         return False
     cards = density.circuit.cardinalities
     nothing, first = np.full((1, len(cards)), -1), np.zeros((1, len(cards)), int)
-    found = density.log_prob(Evidence.rows(np.concatenate([nothing, first]), cards))
+    found = density.score_samples(Evidence.rows(np.concatenate([nothing, first]), cards))
     assert abs(found[0]) < 1e-5 > found[1]  # nor NaN
     assert repr(density)
     density.circuit.sample(2, seed=0)

@@ -357,7 +357,7 @@ def test_dates_are_thresholds_of_dates():
         assert one.labels[0] == "2024-02-28 to 2024-03-05"
         assert one.labels[1].startswith("2024-03-06")
         np.testing.assert_allclose(np.bincount(codes) / 40, fine.marginal("day").probabilities)
-        drawn = fine.sample(50, seed=1)["day"]
+        drawn = fine.sample(50, random_state=1)["day"]
         assert drawn.min() >= np.datetime64(days[0])
         assert drawn.max() <= np.datetime64(days[-1])
 
@@ -369,8 +369,10 @@ def test_without_a_table_numbers_are_spread_evenly():
     shares = fine.marginal("x").probabilities / coarse.marginal("x").probabilities[[0, 0, 1]]
     np.testing.assert_allclose(shares, [0.25, 0.75, 1.0], rtol=1e-12)
     # as facts about the old bins have it
-    p = coarse.log_prob(coarse.encoder_.where(x=(None, 2.5)))
-    np.testing.assert_allclose(fine.log_prob(fine.encoder_.where(x=(None, 2.5))), p, rtol=1e-12)
+    p = coarse.score_samples(coarse.encoder_.where(x=(None, 2.5)))
+    np.testing.assert_allclose(
+        fine.score_samples(fine.encoder_.where(x=(None, 2.5))), p, rtol=1e-12
+    )
     [one] = fine.encoder_.columns_
     assert one.highs[0] == 2.5
     assert one.lows[0] == 0
@@ -501,11 +503,11 @@ def test_files_samples_and_facts(name, tmp_path):
     )
     fine.save(tmp_path / "fine")
     back = Density.load(tmp_path / "fine")
-    np.testing.assert_array_equal(back.log_prob(table), fine.log_prob(table))
+    np.testing.assert_array_equal(back.score_samples(table), fine.score_samples(table))
     assert back.circuit == fine.circuit
     assert back.encoder_.max_bins == 9
-    drawn = fine.sample(300, seed=4)
-    pd.testing.assert_frame_equal(drawn, back.sample(300, seed=4))
+    drawn = fine.sample(300, random_state=4)
+    pd.testing.assert_frame_equal(drawn, back.sample(300, random_state=4))
     assert list(drawn.columns) == list(KINDS)
     shares = np.bincount(
         fine.encoder_.transform(drawn)[:, 2], minlength=fine.encoder_.cardinalities_[2]
@@ -514,10 +516,12 @@ def test_files_samples_and_facts(name, tmp_path):
     given = fine.condition(whole=(None, 3), category="a")
     assert given.marginal("whole").probabilities.sum() == pytest.approx(1)
     assert np.isfinite(fine.score(table))
-    assert not fine.complete(drawn).isna().any().any()
+    assert not fine.mpe(drawn).isna().any().any()
     once_more = fine.refined(pd.DataFrame(table), max_bins=9, thresholds=thresholds)
     assert np.array_equal(once_more.encoder_.cardinalities_, fine.encoder_.cardinalities_)
-    np.testing.assert_allclose(once_more.log_prob(table), fine.log_prob(table), rtol=1e-12)
+    np.testing.assert_allclose(
+        once_more.score_samples(table), fine.score_samples(table), rtol=1e-12
+    )
 
 
 def test_without_numbers_nothing_changes():
@@ -538,7 +542,9 @@ def test_arrays_are_read_by_place_and_missing_columns_named():
     fine = coarse.refined(X, max_bins=5)
     assert fine.encoder_.cardinalities_.tolist() == [5, 5]
     named = {"x1": X[:, 1], "x0": X[:, 0], "more": X[:, 0]}
-    np.testing.assert_array_equal(coarse.refined(named, max_bins=5).log_prob(X), fine.log_prob(X))
+    np.testing.assert_array_equal(
+        coarse.refined(named, max_bins=5).score_samples(X), fine.score_samples(X)
+    )
     with pytest.raises(DomainError, match="no column 'x1'"):
         coarse.refined({"x0": X[:, 0]})
 
@@ -552,13 +558,13 @@ def test_extreme_numbers():
             [one] = fine.encoder_.columns_
             assert np.all(np.isfinite([one.means, one.stds, one.lows, one.highs]))
             assert np.all((one.lows <= one.means) & (one.means <= one.highs))
-            assert np.all(np.isfinite(fine.log_prob({"x": x})))
+            assert np.all(np.isfinite(fine.score_samples({"x": x})))
     x = np.arange(100.0)
     weight = 10.0 ** -np.linspace(0, 300, 100)
     coarse = Independent(encoder=Encoder(max_bins=3)).fit({"x": x}, sample_weight=weight)
     fine = coarse.refined({"x": x}, max_bins=9, sample_weight=weight)
     assert fine.encoder_.cardinalities_.tolist() == [9]
-    assert np.all(np.isfinite(fine.log_prob({"x": x})))
+    assert np.all(np.isfinite(fine.score_samples({"x": x})))
 
 
 def test_errors_name_what_was_meant():

@@ -24,7 +24,7 @@ __all__ = ["Density"]
 class Density:
     """A joint distribution of the columns of a table: a circuit and an encoding.
 
-    All answers are exact for the distribution (but :meth:`complete` for some, which says
+    All answers are exact for the distribution (but :meth:`mpe` for some, which says
     so). Numbers are known up to their bin: the probability of a row is that of its
     values and bins, and a mean takes each bin at the mean of its training numbers.
     What is unknown is summed out, which assumes that *being* unknown says nothing.
@@ -64,28 +64,28 @@ class Density:
         names: list[str] = self._encoder.feature_names_in_.tolist()
         return names
 
-    def log_prob(self, X: Any) -> Floats:
-        """Log-probability of what is known of each row, in nats. Exact.
+    def score_samples(self, X: Any) -> Floats:
+        """Return the log-probability, in nats, of what is known of each row. Exact.
 
         ``X`` is a table like the one learned from, or :class:`~expecta.Evidence`.
         """
         return self.circuit.log_prob(self._evidence(X))
 
     def score(self, X: Any) -> float:
-        """Mean log-probability of the rows, in nats; that of no rows is NaN."""
-        found = self.log_prob(X)
-        return float(np.mean(found)) if len(found) else float("nan")
+        """Return the mean log-probability of the rows, in nats; NaN if there are no rows."""
+        log_prob = self.score_samples(X)
+        return float(np.mean(log_prob)) if len(log_prob) else float("nan")
 
-    def sample(self, n: int = 1, *, given: Any = None, seed: Any = None) -> Any:
+    def sample(self, n: int = 1, *, given: Any = None, random_state: Any = 0) -> Any:
         """Draw complete rows, as a table of the kind that was learned from.
 
-        With ``given``, a table with holes or evidence, ``n`` rows are drawn for each of its
-        rows, one after the other. A number, known or not, is drawn within its bin, with the
+        With ``given``, a table with missing values or evidence, ``n`` rows are drawn for each
+        of its rows, one after the other. A number, known or not, is drawn within its bin, with the
         bin's range, mean and spread; so it may lie outside an interval that cuts the bin.
-        The same seed gives the same table.
+        The same random state gives the same table; None draws a new one every time.
         """
         n = check_integer("n", n, 0)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(random_state)
         evidence = None if given is None else self._evidence(given)
         codes = self.circuit.sample(n, given=evidence, seed=rng)
         return self._encoder.inverse_transform(codes.reshape(-1, codes.shape[-1]), seed=rng)
@@ -119,8 +119,8 @@ class Density:
         shares = self.circuit.marginals(nothing)[variable][0]
         return Marginal(self._encoder.columns_[variable], shares)
 
-    def complete(self, X: Any) -> Any:
-        """Fill the holes of each row with its most probable completion.
+    def mpe(self, X: Any) -> Any:
+        """Fill in the missing values of each row by its most probable completion (MPE).
 
         Exact where the circuit is deterministic (Chow-Liu, naive Bayes, PSDD); for a latent
         tree it is the max-product approximation. Known numbers come back as the mean of

@@ -221,7 +221,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         How like the training rows is a row? Compare with ``score_samples`` of those.
         """
         table = self._table(X)
-        return self.density_.log_prob(table)
+        return self.density_.score_samples(table)
 
     def predict_moments(self, X: Any, order: int = 2, *, central: bool = False) -> Floats:
         """Moments 0 .. order of g over what is unknown; g of a classifier is the log-odds. Exact.
