@@ -21,8 +21,7 @@ from sklearn.linear_model import Lasso
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
 from expecta.common.errors import DomainError
-from expecta.readers import Unreadable
-from expecta.readers import frames as raw
+from expecta.readers import Unreadable, frames
 from expecta.readers.features import Features
 
 ROWS = 80
@@ -451,10 +450,10 @@ def test_types_of_columns():
         assert features.values(place, [1, 0]).ravel().tolist() == [1.0, 0.0]
         assert features.values(place, np.array([1.0, 0.5])).ravel().tolist() == [1.0, 0.5]
         assert np.isnan(features.values(place, [1.0, np.nan])[1, 0])
-    assert raw.put(frame, 0, [3.0, 4.0]).dtypes.equals(frame.dtypes)
-    assert raw.put(frame, 1, [1, 0]).dtypes.equals(frame.dtypes)
+    assert frames.put(frame, 0, [3.0, 4.0]).dtypes.equals(frame.dtypes)
+    assert frames.put(frame, 1, [1, 0]).dtypes.equals(frame.dtypes)
     letters = np.array([["u"], ["v"]])
-    assert raw.put(letters, 0, ["longer", "v"]).tolist() == [["longer"], ["v"]]
+    assert frames.put(letters, 0, ["longer", "v"]).tolist() == [["longer"], ["v"]]
 
 
 def test_polars_types():

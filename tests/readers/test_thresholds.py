@@ -14,7 +14,7 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from expecta.readers import Unreadable
 from expecta.readers.features import Features
 from expecta.readers.forms import Question
-from expecta.readers.thresholds import cut_points, joint_cut_points
+from expecta.readers.thresholds import cut_points
 
 RNG = np.random.default_rng(0)
 NUMBERS = np.stack([np.round(RNG.uniform(1, 9, size=80)), RNG.gamma(2.0, size=80) + 0.1], axis=1)
@@ -78,9 +78,9 @@ def test_cut_points_cost():
     calls = []
 
     class Counted(Features):
-        def joint(self, values):
-            calls.append(len(values[0]))
-            return super().joint(values)
+        def values(self, column, values):
+            calls.append(len(values))
+            return super().values(column, values)
 
     features = Counted.read([], np.zeros((1, 1)))
     most = np.finfo(np.float64).max
@@ -129,27 +129,21 @@ def test_cut_points_of_columns_of_32_bits():
     assert np.float32(found) != np.float32(np.nextafter(found, np.inf))
 
 
-def test_several_columns_at_once():
+def test_each_of_several_columns():
     union = FeatureUnion([("s", prep.StandardScaler()), ("r", prep.RobustScaler())])
+    ranges = {0: (1.0, 9.0), 1: (0.1, 6.0)}
+    thresholds = np.random.default_rng(1).normal(size=(4, 9))
     for rows in (NUMBERS, FRAME):
         features = Features.read([union.fit(rows)], rows)
-        thresholds = np.random.default_rng(1).normal(size=(4, 9))
-        questions = [
-            Question(feature, float(t), single=bool(place % 2))
-            for feature in range(4)
-            for place, t in enumerate(thresholds[feature, : 9 - 2 * feature])
-        ]
-        ranges = {0: (1.0, 9.0), 1: (0.1, 6.0)}
-        found = joint_cut_points(features, questions, ranges)
-        assert list(found) == [0, 1]
         for column, ends in ranges.items():
-            alone = [
-                cut_points(features, column, f, [q for q in questions if q.feature == f], *ends)
-                for f in features.of(column).tolist()
-            ]
-            assert all(len(part) for part in alone)
-            np.testing.assert_array_equal(found[column], np.unique(np.concatenate(alone)))
-    assert joint_cut_points(features, [], {1: (0.0, 1.0)})[1].tolist() == []
-    assert joint_cut_points(features, [], {}) == {}
-    with pytest.raises(ValueError, match="no range"):
-        joint_cut_points(features, [Question(0, 1.0)], {1: (0.0, 1.0)})
+            for j, feature in enumerate(features.of(column).tolist()):
+                questions = [
+                    Question(feature, float(t), single=bool(i % 2))
+                    for i, t in enumerate(thresholds[feature, : 9 - 2 * feature])
+                ]
+                cuts = cut_points(features, column, feature, questions, *ends)
+                assert len(cuts)
+                below = features.values(column, cuts)[:, j]
+                above = features.values(column, np.nextafter(cuts, np.inf))[:, j]
+                changes = [q.ask(below) != q.ask(above) for q in questions]
+                assert np.any(changes, axis=0).all()

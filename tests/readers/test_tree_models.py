@@ -25,8 +25,8 @@ from expecta.readers import (
     xgboost,
 )
 from expecta.readers.forms import Form, Linear, Question, Trees
-from expecta.readers.links import respond
-from expecta.readers.tree_builder import Builder, places
+from expecta.readers.links import apply_link
+from expecta.readers.tree_builder import TreeBuilder, category_positions
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 READERS = [catboost, ebm, lightgbm, sklearn_trees, xgboost]
@@ -146,7 +146,7 @@ def agrees(form, X, margin, answer, tolerance, at=True) -> None:
     if margin is not None:
         same(found, margin(rows), tolerance)
     if answer is not None:
-        same(respond(form, found), answer(rows), tolerance)
+        same(apply_link(form, found), answer(rows), tolerance)
 
 
 def answer_of(model):
@@ -156,7 +156,7 @@ def answer_of(model):
 def coded(frame: pd.DataFrame, lists: dict[int, list]):
     """The features that trees see of a frame."""
     columns = [
-        places(frame.iloc[:, j].astype(object), lists[j])
+        category_positions(frame.iloc[:, j].astype(object), lists[j])
         if j in lists
         else frame.iloc[:, j].to_numpy(np.float64)
         for j in range(frame.shape[1])
@@ -308,7 +308,7 @@ def test_histogram_boosting_of_categories(task):
         kind = ensemble.HistGradientBoostingClassifier
     model = kind(max_iter=10, min_samples_leaf=3).fit(frame, target(frame, task))
     form = sklearn_trees.read(model)
-    lists = sklearn_trees.feature_values(model)
+    lists = form.categories
     assert lists == {1: ["a", "b", "c", "d", "e"], 2: [10, 20, 30, 40]}
     assert any(q.among is not None for q in form.margin.questions)
     # a category that it has not seen counts as missing
@@ -316,7 +316,7 @@ def test_histogram_boosting_of_categories(task):
     strange.loc[:20, "kind"] = "z"
     strange.loc[:40, "grade"] = 77
     for rows in (frame, strange):
-        same(respond(form, form.margin(coded(rows, lists))), answer_of(model)(rows), 1e-12)
+        same(apply_link(form, form.margin(coded(rows, lists))), answer_of(model)(rows), 1e-12)
 
 
 def test_histogram_boosting_of_numbers_that_are_categories():
@@ -324,7 +324,8 @@ def test_histogram_boosting_of_numbers_that_are_categories():
     model = ensemble.HistGradientBoostingRegressor(
         max_iter=10, min_samples_leaf=3, categorical_features=[2, 3]
     ).fit(X, target(X, "real"))
-    form, lists = sklearn_trees.read(model), sklearn_trees.feature_values(model)
+    form = sklearn_trees.read(model)
+    lists = form.categories
     assert list(lists) == [2, 3]
     assert lists[2] == sorted(set(X[~np.isnan(X[:, 2]), 2]))
     same(form.margin(coded(pd.DataFrame(X), lists)), model.predict(X), 1e-12)
@@ -491,7 +492,7 @@ def test_boosters_of_xgboost(xgb):
         booster = xgb.train(options, xgb.DMatrix(X, target(X, task)), 5)
         form = xgboost.read(booster)
         same(form.margin(X), booster.predict(xgb.DMatrix(X), output_margin=True), 1e-6)
-        found, said = respond(form, form.margin(X)), booster.predict(xgb.DMatrix(X))
+        found, said = apply_link(form, form.margin(X)), booster.predict(xgb.DMatrix(X))
         same(found[:, 1:] if task == "two" else found.argmax(axis=1)[:, None], said, 1e-6)
 
 
@@ -502,7 +503,7 @@ def test_survival_times_of_xgboost(xgb):
     booster = xgb.train({"objective": "survival:aft", "nthread": 1, "max_depth": 3}, data, 5)
     form = xgboost.read(booster)
     same(form.margin(X), booster.predict(data, output_margin=True), 1e-6)
-    same(respond(form, form.margin(X)), booster.predict(data), 1e-6)
+    same(apply_link(form, form.margin(X)), booster.predict(data), 1e-6)
 
 
 @pytest.mark.parametrize("strategy", ["one_output_per_tree", "multi_output_tree"])
@@ -530,7 +531,7 @@ def test_linear_models_of_xgboost(xgb, task):
     form = xgboost.read(model)
     assert isinstance(form.margin, Linear)
     same(form.margin(X), model.predict(X, output_margin=True), 1e-6)
-    same(respond(form, form.margin(X)), answer_of(model)(X), 1e-6)
+    same(apply_link(form, form.margin(X)), answer_of(model)(X), 1e-6)
     assert "0" in form.notes[0]
 
 
@@ -541,12 +542,13 @@ def test_categories_of_xgboost(xgb, task, onehot):
     kind = xgb.XGBRegressor if task == "real" else xgb.XGBClassifier
     model = boosted(kind, enable_categorical=True, max_cat_to_onehot=onehot)
     model.fit(frame, target(frame, task))
-    form, lists = xgboost.read(model), xgboost.feature_values(model)
+    form = xgboost.read(model)
+    lists = form.categories
     assert lists == {1: ["a", "b", "c", "d", "e"], 2: [10, 20, 30, 40]}
     assert any(q.among is not None for q in form.margin.questions)
     X = coded(frame, lists)
     same(form.margin(X), model.predict(frame, output_margin=True), 1e-6)
-    same(respond(form, form.margin(X)), answer_of(model)(frame), 1e-6)
+    same(apply_link(form, form.margin(X)), answer_of(model)(frame), 1e-6)
 
 
 def test_codes_of_xgboost(xgb):
@@ -556,7 +558,7 @@ def test_codes_of_xgboost(xgb):
         xgb.XGBRegressor, enable_categorical=True, max_cat_to_onehot=1, feature_types=list("qqcq")
     ).fit(X, target(X, "real"))
     form = xgboost.read(model)
-    assert xgboost.feature_values(model) == {}
+    assert form.categories == {}
     assert "[2]" in form.notes[0]
     X[:9, 2] = [0, 1, 3, 50, 60, 70, 80, 90, 100]  # codes that it has not seen
     same(form.margin(X), model.predict(X), 1e-6)
@@ -630,7 +632,7 @@ class TestLightGBM:
         agrees(form, X, lambda X: sigmoid * raw_of(model)(X), model.predict_proba, 1e-12)
         assert form.classes.tolist() == ["no", "yes"]
         form = lightgbm.read(model.booster_)
-        same(respond(form, form.margin(X))[:, 1:], model.booster_.predict(X), 1e-12)
+        same(apply_link(form, form.margin(X))[:, 1:], model.booster_.predict(X), 1e-12)
 
     def test_three_classes(self, lgb):
         X = numbers(holes=True)
@@ -691,16 +693,17 @@ class TestLightGBM:
         kind = lgb.LGBMRegressor if task == "real" else lgb.LGBMClassifier
         model = leafy(kind, min_data_per_group=1, cat_smooth=1.0)
         model.fit(frame, target(frame, task))
-        form, lists = lightgbm.read(model), lightgbm.feature_values(model)
+        form = lightgbm.read(model)
+        lists = form.categories
         assert lists == {1: ["a", "b", "c", "d", "e"], 2: [10, 20, 30, 40]}
         assert any(q.among is not None for q in form.margin.questions)
         strange = frame.assign(kind=frame["kind"].cat.rename_categories({"a": "z"}))
         for rows in (frame, strange):
             X = coded(rows, lists)
             same(form.margin(X), raw_of(model)(rows), 1e-12)
-            same(respond(form, form.margin(X)), answer_of(model)(rows), 1e-12)
+            same(apply_link(form, form.margin(X)), answer_of(model)(rows), 1e-12)
         loaded = lgb.Booster(model_str=model.booster_.model_to_string())
-        assert lightgbm.feature_values(loaded) == lists
+        assert lightgbm.read(loaded).categories == lists
 
     def test_categories_that_are_numbers(self, lgb):
         X = numbers()
@@ -708,7 +711,7 @@ class TestLightGBM:
         model = leafy(lgb.LGBMRegressor, min_data_per_group=1, cat_smooth=1.0)
         model.fit(X, target(X, "real"), categorical_feature=[2])
         form = lightgbm.read(model)
-        assert lightgbm.feature_values(model) == {}
+        assert form.categories == {}
         assert "[2]" in form.notes[0]
         X[:5, 2] = [np.nan, 50, -1, 1000, 3]
         same(form.margin(X), model.predict(X), 1e-12)
@@ -854,7 +857,8 @@ class TestCatBoost:
         with pytest.raises(Unreadable, match="hashes"):
             catboost.read(model)
         values = {1: ["e", "d", "c", "b", "a"], 2: [10.0, 20.0, 30.0, 40.0]}
-        form, lists = catboost.read(model, values), catboost.feature_values(model, values)
+        form = catboost.read(model, values)
+        lists = form.categories
         assert lists == values
         assert any(q.among is not None for q in form.margin.questions)
         strange = frame.astype({"kind": object, "grade": object})
@@ -935,7 +939,8 @@ class TestExplainableBoosting:
         model = glassy(kind, feature_types=kinds, interactions=terms[4:])
         model.fit(frame, target(frame, task))
         assert [list(term) for term in model.term_features_] == terms
-        form, lists = ebm.read(model), ebm.feature_values(model)
+        form = ebm.read(model)
+        lists = form.categories
         sound(form)
         assert lists == {1: ["a", "b", "c", "d", "e"], 2: ["10", "20", "30", "40"]}
         strange = frame.astype({"kind": object})
@@ -944,7 +949,7 @@ class TestExplainableBoosting:
         for rows in (frame, strange):
             X = coded(rows, lists)
             same(form.margin(X), model._predict_score(rows), 1e-12)
-            same(respond(form, form.margin(X)), answer_of(model)(rows), 1e-12)
+            same(apply_link(form, form.margin(X)), answer_of(model)(rows), 1e-12)
 
     def test_unreadable(self, glassbox):
         X = numbers()
@@ -962,7 +967,6 @@ def test_readers_leave_other_models_alone(reader):
     model = LinearRegression().fit(numbers(), target(numbers(), "real"))
     assert reader.read(model) is None
     assert reader.read("a text") is None
-    assert reader.feature_values(model) == {}
 
 
 def test_no_library_is_needed():
@@ -977,11 +981,11 @@ def test_no_library_is_needed():
     subprocess.run([sys.executable, "-c", dedent(code)], check=True)
 
 
-def test_places_of_values():
-    assert places([2, 1.0, 5, "1"], [1, 2]).tolist() == [1, 0, -1, -1]
-    assert places([1.0, 1, "1", True, 1.5], ["1", "True"]).tolist() == [0, 0, 0, 1, -1]
-    assert np.isnan(places([None, np.nan, pd.NaT, pd.NA], ["a"])).all()
-    assert places([None], ["a", None]).tolist() == [1]
+def test_positions_of_categories():
+    assert category_positions([2, 1.0, 5, "1"], [1, 2]).tolist() == [1, 0, -1, -1]
+    assert category_positions([1.0, 1, "1", True, 1.5], ["1", "True"]).tolist() == [0, 0, 0, 1, -1]
+    assert np.isnan(category_positions([None, np.nan, pd.NaT, pd.NA], ["a"])).all()
+    assert category_positions([None], ["a", None]).tolist() == [1]
 
 
 def test_models_that_are_not_fitted():
@@ -990,7 +994,7 @@ def test_models_that_are_not_fitted():
 
 
 def test_builder_shares_questions_and_adds_up_constants():
-    builder = Builder(2, np.array([1.0]))
+    builder = TreeBuilder(2, np.array([1.0]))
     asked = [Question(0, among=frozenset({1.0})), Question(0, among=frozenset({1.0}))]
     for question in asked:
         builder.add(0, lambda node, q=question: (q, 1, 2) if node == 0 else np.array([node]))
@@ -1003,9 +1007,9 @@ def test_builder_shares_questions_and_adds_up_constants():
 
 def test_links():
     margin = np.array([[0.3, -1.0]])
-    nothing = Builder(1, np.zeros(2)).build()
-    assert respond(Form(nothing, "one-vs-rest"), margin).sum() == pytest.approx(1.0)
+    nothing = TreeBuilder(1, np.zeros(2)).build()
+    assert apply_link(Form(nothing, "one-vs-rest"), margin).sum() == pytest.approx(1.0)
     with pytest.raises(ValueError, match="margins only"):
-        respond(Form(nothing, "none"), margin)
+        apply_link(Form(nothing, "none"), margin)
     with pytest.raises(ValueError, match="probit"):
-        respond(Form(nothing, "probit"), margin)
+        apply_link(Form(nothing, "probit"), margin)

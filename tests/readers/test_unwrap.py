@@ -17,7 +17,7 @@ from expecta.readers import Unreadable
 from expecta.readers.features import Features
 from expecta.readers.forms import Form, Question, Trees
 from expecta.readers.linear_models import read
-from expecta.readers.unwrap import Target, unwrap
+from expecta.readers.unwrap import TargetTransform, unwrap
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3)) * [1.0, 5.0, 0.1]
@@ -29,7 +29,7 @@ LABELS = (Y > 100).astype(int)
 def check(model, rows=X):
     """Compare with the model itself."""
     parts = unwrap(model)
-    form = parts.target.applied(read(parts.final))
+    form = parts.target.applied(read(parts.model))
     found = form.margin(Features.read(parts.steps, rows)(rows))
     found = np.exp(found) if form.link == "exp" else found
     predicted = model.predict(rows).reshape(len(rows), -1)
@@ -42,7 +42,7 @@ def test_pipelines():
     model = Pipeline([("s", prep.StandardScaler()), ("none", None), ("inner", inner)]).fit(X, Y)
     assert [type(step).__name__ for step in check(model).steps] == ["StandardScaler"]
     bare = LinearRegression().fit(X, Y)
-    assert check(bare).final is bare
+    assert check(bare).model is bare
     with pytest.raises(Unreadable, match="ends without a model"):
         unwrap(make_pipeline(prep.StandardScaler(), "passthrough").fit(X))
 
@@ -118,11 +118,11 @@ def test_other_targets(transformer):
 def test_targets_of_other_links():
     counts = read(PoissonRegressor().fit(X, Y))
     with pytest.raises(Unreadable, match="twice"):
-        Target(exponential=True).applied(counts)
+        TargetTransform(exponential=True).applied(counts)
     with pytest.raises(Unreadable, match="'exp'"):
-        Target(shift=np.array([1.0])).applied(counts)
+        TargetTransform(shift=np.array([1.0])).applied(counts)
     with pytest.raises(Unreadable, match="'exp'"):
-        Target(factor=np.array([-1.0])).applied(counts)
+        TargetTransform(factor=np.array([-1.0])).applied(counts)
 
 
 def test_targets_of_trees():
@@ -136,7 +136,7 @@ def test_targets_of_trees():
         np.array([[0.0], [1.0], [2.0]]),
         np.array([10.0]),
     )
-    form = Target(np.array([3.0]), np.array([-1.0])).applied(Form(stump))
+    form = TargetTransform(np.array([3.0]), np.array([-1.0])).applied(Form(stump))
     assert form.margin(np.array([[0.0], [1.0]])).tolist() == [[32.0], [35.0]]
 
 
@@ -159,4 +159,4 @@ def test_pipelines_of_users_stay_closed():
             return -super().predict(X)
 
     model = Other([("s", prep.StandardScaler()), ("m", LinearRegression())]).fit(X, Y)
-    assert unwrap(model).final is model
+    assert unwrap(model).model is model

@@ -22,7 +22,7 @@ from expecta.queries.moments import shift_moments
 from expecta.readers import Unreadable
 from expecta.readers.features import Features
 from expecta.readers.forms import Form, Trees
-from expecta.readers.links import centred, respond, undone
+from expecta.readers.links import apply_link, centre_margins, invert_link
 from expecta.readers.read_model import read
 from expecta.tables.cells import Cells as ColumnCells
 from expecta.tables.table import Table
@@ -84,10 +84,9 @@ class Answers:
     def _read(self, table: Table, X: Any) -> None:
         columns = [self.density.encoder_.column(name) for name in self._template.columns]
         categories = {i: column.values for i, column in enumerate(columns) if column.values}
-        found = read(self._model, categories)
-        form = found.form
+        steps, form = read(self._model, categories)
         template = self._template
-        features = Features.read(found.parts.steps, template.rows, found.listed, template.marks)
+        features = Features.read(steps, template.rows, form.categories, template.marks)
         if features.n_features != form.margin.n_features:
             raise Unreadable(
                 f"the model takes {form.margin.n_features} features and there are "
@@ -111,7 +110,7 @@ class Answers:
         """Compare with the model itself on complete rows: a wrong number is worse than none."""
         assert self.form is not None
         margin = self._margin(table, rows, self.codes(table)[rows])
-        found = margin if self.margins_only else respond(self.form, margin)
+        found = margin if self.margins_only else apply_link(self.form, margin)
         scale = float(np.abs(outputs).max(initial=0.0))
         if found.shape != outputs.shape or not np.allclose(found, outputs, SAME, SAME * scale):
             raise Unreadable(
@@ -255,7 +254,7 @@ class Answers:
         if isinstance(route, Boxes):
             if not route.is_small:
                 return None
-            return route.of(lambda margin: respond(form, margin))(codes), 0.0
+            return route.of(lambda margin: apply_link(form, margin))(codes), 0.0
         offset = self._offset(table, rows, codes)
         shape = (len(codes), -1)
         if form.link == "exp":
@@ -274,8 +273,8 @@ class Answers:
         form = self.form
         if form is None or form.link not in ("logistic", "softmax", "exp"):
             return None
-        margin = centred(form, self._margin(table, rows, codes))
-        return Control(partial(undone, form), margin)
+        margin = centre_margins(form, self._margin(table, rows, codes))
+        return Control(partial(invert_link, form), margin)
 
     def _exact_variance(self, codes: Ints) -> Floats | None:
         route, form = self.route, self.form
@@ -286,8 +285,8 @@ class Answers:
                 return route.central(codes, 2)[1][:, :, 2]
             return route.variance(codes) if route.knows_variance else None
         if isinstance(route, Boxes) and route.is_small:
-            first = route.of(lambda margin: respond(form, margin))(codes)
-            second = route.of(lambda margin: respond(form, margin) ** 2)(codes)
+            first = route.of(lambda margin: apply_link(form, margin))(codes)
+            second = route.of(lambda margin: apply_link(form, margin) ** 2)(codes)
             return np.maximum(second - first**2, 0.0)
         return None
 

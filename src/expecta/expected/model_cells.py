@@ -175,7 +175,7 @@ def _numbers(features: Features, column: Column, question: Question) -> Floats:
             f"a tree takes numbers of column {column.name!r} for categories after a "
             f"transformer; sampling is used instead"
         )
-    listed = features.listed.get(question.feature)  # then it speaks of places in this list
+    listed = features.categories.get(question.feature)  # then trees see positions in this list
     found = question.among if listed is None else listed
     return np.array(sorted(float(value) for value in found or ()))
 

@@ -17,7 +17,7 @@ from expecta.expected.expected_output import ExpectedOutput
 from expecta.expected.model_answers import Answers
 from expecta.expected.pair_output import PairOutput, one_output
 from expecta.expected.softened import Softened
-from expecta.readers.links import respond
+from expecta.readers.links import apply_link
 
 __all__ = ["BoxOutput", "SampledOutput", "output_of"]
 
@@ -65,7 +65,7 @@ class BoxOutput(SampledOutput):
         """Return the output of margins.  # (boxes, 1)."""
         form = self.answers.form
         assert form is not None
-        return (margin if self.plain else respond(form, margin))[:, [self.output]]
+        return (margin if self.plain else apply_link(form, margin))[:, [self.output]]
 
     @cached_property
     def _first(self) -> tuple[BoxExpectation, int]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.densities.density import Density
-from expecta.readers import frames as raw
+from expecta.readers import frames
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column
 from expecta.tables.table import Table
@@ -52,14 +52,14 @@ class Template:
         if isinstance(X, Mapping):
             X = {name: np.asarray(values) for name, values in X.items()}
             X = nw.dependencies.get_pandas().DataFrame(X)
-        elif not (raw.is_pandas(X) or raw.is_polars(X)):
+        elif not (frames.is_pandas(X) or frames.is_polars(X)):
             X = np.asarray(X)
         places = found.places(table)
-        found.rows = raw.pick(raw.take(X, whole), places)
+        found.rows = frames.pick(frames.take(X, whole), places)
         for place, name in enumerate(columns):
             gone = np.flatnonzero(~table.column(places[place]).known)
             if name in holed and len(gone):
-                one = raw.pick(raw.take(X, gone[:1]), [places[place]], flat=True)
+                one = frames.pick(frames.take(X, gone[:1]), [places[place]], flat=True)
                 found.marks[place] = np.asarray(one, object)[0]
         return found
 
@@ -107,10 +107,10 @@ class Template:
 
     def complete(self, table: Table, rows: Ints) -> Any:
         """Return rows of a table without holes as the model takes them."""
-        found = raw.take(self.rows, np.zeros(len(rows), np.int64))
+        found = frames.take(self.rows, np.zeros(len(rows), np.int64))
         for place, at in enumerate(self.places(table)):
             values = _values(table.column(at))[rows]
-            found = raw.put(found, place, raw.marked(values, self.marks.get(place)))
+            found = frames.put(found, place, frames.marked(values, self.marks.get(place)))
         return found
 
     def filled(
@@ -131,7 +131,7 @@ class Template:
         rng
             Random numbers for that.
         """
-        found = raw.take(self.rows, np.zeros(len(rows), np.int64))
+        found = frames.take(self.rows, np.zeros(len(rows), np.int64))
         for place, at in enumerate(self.places(table)):
             variable = density.encoder_.variable(self.columns[place])
             cells, column = table.column(at), density.encoder_.columns_[variable]
@@ -146,7 +146,7 @@ class Template:
                 if own.dtype.kind != values.dtype.kind:
                     values = values.astype(object)
                 values[known] = own[rows[known]]
-            found = raw.put(found, place, raw.marked(values, self.marks.get(place)))
+            found = frames.put(found, place, frames.marked(values, self.marks.get(place)))
         return found
 
 

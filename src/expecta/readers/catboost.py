@@ -1,10 +1,9 @@
-"""Reads boosted trees of CatBoost."""
+"""Read boosted trees of CatBoost."""
 
 from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,10 +13,11 @@ from sklearn.exceptions import NotFittedError
 
 from expecta.common.arrays import Floats
 from expecta.readers import Unreadable
-from expecta.readers.forms import Form, Question
-from expecta.readers.tree_builder import Builder, SplitOrLeaf, comes_from
+from expecta.readers.forms import Categories, Form, Question
+from expecta.readers.library_class import is_from
+from expecta.readers.tree_builder import SplitOrLeaf, TreeBuilder
 
-__all__ = ["feature_values", "read"]
+__all__ = ["read"]
 
 LOGISTIC = ("Logloss", "CrossEntropy", "Focal")
 EXPONENTIAL = ("Poisson", "Tweedie")
@@ -29,19 +29,19 @@ WHY_NOT = {
 }
 
 
-def read(model: Any, values: Mapping[int, Sequence[Any]] | None = None) -> Form | None:
+def read(model: Any, categories: Categories | None = None) -> Form | None:
     """Read a fitted model of CatBoost; None if it is something else.
 
     Parameters
     ----------
     model
         The model. Its categorical features must be one-hot encoded: see ``one_hot_max_size``.
-    values
+    categories
         The categories of categorical features, by number of the feature. CatBoost only keeps
-        hashes of them, so they are needed if trees use such features. Trees see places in
-        these lists. Other categories than these are taken for ones that it does not know.
+        hashes of them, so they are needed if trees use such features. Other categories than
+        these are taken for ones that it does not know.
     """
-    if not comes_from(model, "catboost", "CatBoost"):
+    if not is_from(model, "catboost", "CatBoost"):
         return None
     if not model.is_fitted():
         raise NotFittedError(f"This {type(model).__name__} is not fitted: call fit first.")
@@ -55,30 +55,23 @@ def read(model: Any, values: Mapping[int, Sequence[Any]] | None = None) -> Form 
     if loss in WHY_NOT:
         raise Unreadable(f"{name} has loss_function {loss!r}, {WHY_NOT[loss]}.")
     scale, bias = dump["scale_and_bias"]
-    builder = Builder(len(model.feature_names_), np.atleast_1d(np.float64(bias)))
-    asker = _Asker(name, dump, _hashes(model, values or {}))
+    builder = TreeBuilder(len(model.feature_names_), np.atleast_1d(np.float64(bias)))
+    features, given = model.get_cat_feature_indices(), categories or {}
+    listed = {feature: list(given[feature]) for feature in features if feature in given}
+    splits = _SplitReader(name, dump, _hashes(model, listed))
     for tree in dump.get("oblivious_trees", []):
-        _add_oblivious(builder, tree, scale, asker)
+        _add_oblivious(builder, tree, scale, splits)
     for tree in dump.get("trees", []):
-        _add(builder, tree, scale, asker)
+        _add(builder, tree, scale, splits)
     link, classes = "identity", None
     if loss in LOGISTIC or loss == "MultiClass":
         link, classes = "softmax" if loss == "MultiClass" else "logistic", model.classes_
-    elif comes_from(model, "catboost", "CatBoostClassifier"):
+    elif is_from(model, "catboost", "CatBoostClassifier"):
         link, classes = "none", model.classes_
-    elif loss in EXPONENTIAL and comes_from(model, "catboost", "CatBoostRegressor"):
+    elif loss in EXPONENTIAL and is_from(model, "catboost", "CatBoostRegressor"):
         link = "exp"  # the plain class predicts margins
-    return Form(builder.build(), link, None if classes is None else np.asarray(classes))
-
-
-def feature_values(
-    model: Any, values: Mapping[int, Sequence[Any]] | None = None
-) -> dict[int, list[Any]]:
-    """List the categories of categorical features, of those that are given."""
-    if not comes_from(model, "catboost", "CatBoost"):
-        return {}
-    features, given = model.get_cat_feature_indices(), values or {}
-    return {feature: list(given[feature]) for feature in features if feature in given}
+    classes = None if classes is None else np.asarray(classes)
+    return Form(builder.build(), link, classes, categories=listed)
 
 
 def _dump(model: Any, **options: Any) -> dict[str, Any]:
@@ -90,17 +83,16 @@ def _dump(model: Any, **options: Any) -> dict[str, Any]:
     return dump
 
 
-def _hashes(model: Any, values: Mapping[int, Sequence[Any]]) -> dict[int, dict[int, float]]:
-    """Find the place of each hash among the categories of each feature."""
-    features = [feature for feature in model.get_cat_feature_indices() if feature in values]
-    if not features:
+def _hashes(model: Any, listed: dict[int, list[Any]]) -> dict[int, dict[int, float]]:
+    """Return the position of each hash among the categories of each feature."""
+    if not listed:
         return {}
-    texts = {feature: [_text(value) for value in values[feature]] for feature in features}
+    texts = {feature: [_text(value) for value in values] for feature, values in listed.items()}
     rows = np.full((max(map(len, texts.values())), len(model.feature_names_)), 0, dtype=object)
     for feature in model.get_cat_feature_indices():
         rows[:, feature] = ""
-    for feature, listed in texts.items():
-        rows[: len(listed), feature] = listed
+    for feature, values in texts.items():
+        rows[: len(values), feature] = values
     catboost: Any = importlib.import_module("catboost")
     pool = catboost.Pool(
         rows.tolist(),
@@ -109,10 +101,10 @@ def _hashes(model: Any, values: Mapping[int, Sequence[Any]]) -> dict[int, dict[i
     )
     # with data, it writes their hashes along
     hashes = _dump(model, pool=pool)["features_info"]["cat_features_hash"]
-    code = {each["value"]: int(each["hash"]) for each in hashes}
+    hash_of = {entry["value"]: int(entry["hash"]) for entry in hashes}
     return {
-        feature: {code[text]: float(place) for place, text in enumerate(listed)}
-        for feature, listed in texts.items()
+        feature: {hash_of[text]: float(position) for position, text in enumerate(values)}
+        for feature, values in texts.items()
     }
 
 
@@ -122,32 +114,29 @@ def _text(value: Any) -> str:
     return str(int(value) if whole else value)
 
 
-class _Asker:
-    """Reads questions. CatBoost goes right where x is greater, or is the category."""
+class _SplitReader:
+    """Reads splits. CatBoost goes right where x is greater, or is the category."""
 
     def __init__(
         self, name: str, dump: dict[str, Any], hashes: dict[int, dict[int, float]]
     ) -> None:
         features = dump["features_info"]
         self._name, self._hashes = name, hashes
-        self._float = {each["feature_index"]: each for each in features.get("float_features", [])}
+        self._float = {
+            entry["feature_index"]: entry for entry in features.get("float_features", [])
+        }
         self._cat = {
-            each["feature_index"]: each["flat_feature_index"]
-            for each in features.get("categorical_features", [])
+            entry["feature_index"]: entry["flat_feature_index"]
+            for entry in features.get("categorical_features", [])
         }
 
     def __call__(self, split: dict[str, Any]) -> tuple[Question, bool]:
         """Return a question, and whether yes goes to CatBoost's right."""
         if split["split_type"] == "FloatFeature":
-            about = self._float[split["float_feature_index"]]
-            greater = about["nan_value_treatment"] == "AsTrue"
-            question = Question(
-                about["flat_feature_index"],
-                float(split["border"]),
-                single=True,
-                missing=not greater,
-            )
-            return question, False
+            column = self._float[split["float_feature_index"]]
+            missing = column["nan_value_treatment"] != "AsTrue"
+            feature, border = column["flat_feature_index"], float(split["border"])
+            return Question(feature, border, single=True, missing=missing), False
         if split["split_type"] != "OneHotFeature":
             raise Unreadable(
                 f"{self._name} has {split['split_type']} features, which are statistics of the "
@@ -158,21 +147,23 @@ class _Asker:
         if feature not in self._hashes:
             raise Unreadable(
                 f"{self._name} only keeps hashes of the categories of feature {feature}: "
-                "give its categories as values."
+                "give its categories."
             )
-        place = self._hashes[feature].get(int(split["value"]) & 0xFFFFFFFF)
-        return Question(feature, among=frozenset(() if place is None else (place,))), True
+        position = self._hashes[feature].get(int(split["value"]) & 0xFFFFFFFF)
+        return Question(feature, among=frozenset(() if position is None else (position,))), True
 
 
-def _add_oblivious(builder: Builder, tree: dict[str, Any], scale: float, asker: _Asker) -> None:
+def _add_oblivious(
+    builder: TreeBuilder, tree: dict[str, Any], scale: float, splits: _SplitReader
+) -> None:
     """Add a tree that asks the same at all nodes of a depth."""
-    splits = [asker(split) for split in tree.get("splits") or []]
-    leaves = scale * np.reshape(np.float64(tree["leaf_values"]), (2 ** len(splits), -1))
+    levels = [splits(split) for split in tree.get("splits") or []]
+    leaves = scale * np.reshape(np.float64(tree["leaf_values"]), (2 ** len(levels), -1))
 
     def look(node: tuple[int, int]) -> SplitOrLeaf[tuple[int, int]]:
         depth, leaf = node
-        if depth < len(splits):
-            question, yes_is_right = splits[depth]
+        if depth < len(levels):
+            question, yes_is_right = levels[depth]
             low, high = (depth + 1, leaf), (depth + 1, leaf | 1 << depth)
             return (question, high, low) if yes_is_right else (question, low, high)
         value: Floats = leaves[leaf]
@@ -181,13 +172,13 @@ def _add_oblivious(builder: Builder, tree: dict[str, Any], scale: float, asker: 
     builder.add((0, 0), look)
 
 
-def _add(builder: Builder, tree: dict[str, Any], scale: float, asker: _Asker) -> None:
+def _add(builder: TreeBuilder, tree: dict[str, Any], scale: float, splits: _SplitReader) -> None:
     """Add any other tree."""
 
     def look(node: dict[str, Any]) -> SplitOrLeaf[dict[str, Any]]:
         if "split" not in node:
             return scale * np.atleast_1d(np.float64(node["value"]))
-        question, yes_is_right = asker(node["split"])
+        question, yes_is_right = splits(node["split"])
         sides = ("right", "left") if yes_is_right else ("left", "right")
         return question, node[sides[0]], node[sides[1]]
 

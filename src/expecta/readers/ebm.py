@@ -1,4 +1,4 @@
-"""Reads explainable boosting machines of interpret."""
+"""Read explainable boosting machines of interpret."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from expecta.common.arrays import Floats
 from expecta.readers import Unreadable
-from expecta.readers.forms import Form, Question
-from expecta.readers.tree_builder import Builder, SplitOrLeaf, below, comes_from
+from expecta.readers.forms import Categories, Form, Question
+from expecta.readers.library_class import is_from
+from expecta.readers.tree_builder import SplitOrLeaf, TreeBuilder, float_below
 
-__all__ = ["feature_values", "read"]
+__all__ = ["read"]
 
 LINKS = {"identity": "identity", "log": "exp", "logit": "logistic", "mlogit": "softmax"}
 NAMES = (
@@ -24,14 +25,14 @@ NAMES = (
 )
 
 
-def read(model: Any) -> Form | None:
+def read(model: Any, categories: Categories | None = None) -> Form | None:
     """Read a fitted explainable boosting machine; None if it is something else.
 
     Each of its tables becomes a tree that searches for the bin of the first feature, then of
-    the next. Unknown values have a bin of their own: a question that is true of all numbers
-    finds them.
+    the next. Missing values have a bin of their own: a question that is true of all numbers
+    finds them. Trees see the positions of the categories of nominal features, which are text.
     """
-    if not comes_from(model, "interpret", *NAMES):
+    if not is_from(model, "interpret", *NAMES):
         return None
     check_is_fitted(model)
     if model.link_ not in LINKS:
@@ -40,31 +41,22 @@ def read(model: Any) -> Form | None:
             "function of a sum: fit with another objective and two classes or more."
         )
     bias = np.atleast_1d(np.float64(model.intercept_))
-    builder = Builder(len(model.bins_), bias)
-    places = {
-        feature: {value: float(place) for place, value in enumerate(values)}
-        for feature, values in feature_values(model).items()
-    }
-    for features, scores in zip(model.term_features_, model.term_scores_, strict=True):
-        # a feature may have coarser bins for interactions
-        axes = [
-            _axis(feature, levels[min(len(levels), len(features)) - 1], places.get(feature, {}))
-            for feature, levels in ((feature, model.bins_[feature]) for feature in features)
-        ]
-        table = np.reshape(scores, (*scores.shape[: len(axes)], len(bias)))
-        builder.add(_Node(table, tuple(axes)), _look)
-    return Form(builder.build(), LINKS[model.link_], getattr(model, "classes_", None))
-
-
-def feature_values(model: Any) -> dict[int, list[Any]]:
-    """List the categories of nominal features, as text: trees see places in these lists."""
-    if not comes_from(model, "interpret", *NAMES):
-        return {}
-    return {
+    builder = TreeBuilder(len(model.bins_), bias)
+    listed = {
         feature: list(levels[0])
         for feature, levels in enumerate(model.bins_)
         if isinstance(levels[0], dict)
     }
+    for features, scores in zip(model.term_features_, model.term_scores_, strict=True):
+        # a feature may have coarser bins for interactions
+        axes = [
+            _axis(feature, levels[min(len(levels), len(features)) - 1], listed.get(feature, []))
+            for feature, levels in ((feature, model.bins_[feature]) for feature in features)
+        ]
+        table = np.reshape(scores, (*scores.shape[: len(axes)], len(bias)))
+        builder.add(_Node(table, tuple(axes)), _look)
+    classes = getattr(model, "classes_", None)
+    return Form(builder.build(), LINKS[model.link_], classes, categories=listed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +68,14 @@ class _Axis:
     bins: tuple[frozenset[float], ...] = ()
 
 
-def _axis(feature: int, bins: Any, places: dict[str, float]) -> _Axis:
+def _axis(feature: int, bins: Any, listed: list[str]) -> _Axis:
     """Read the bins of a feature."""
     if not isinstance(bins, dict):
         return _Axis(feature, bins)
     inside: list[set[float]] = [set() for _ in range(max(bins.values(), default=0))]
-    for value, number in bins.items():
-        inside[number - 1].add(places[value])
+    for position, value in enumerate(listed):
+        if value in bins:
+            inside[bins[value] - 1].add(float(position))
     return _Axis(feature, np.zeros(0), tuple(map(frozenset, inside)))
 
 
@@ -90,12 +83,12 @@ def _axis(feature: int, bins: Any, places: dict[str, float]) -> _Axis:
 class _Node:
     """A part of a table: of the first axis, the bins from low to high, once that is decided.
 
-    A table has the bin of unknown values first and the bin of unknown categories last.
+    A table has the bin of missing values first and the bin of unknown categories last.
     """
 
     table: Floats  # (bins, ..., outputs)
     axes: tuple[_Axis, ...]
-    known: bool = False  # whether x is no unknown value
+    known: bool = False  # whether x is not missing
     listed: bool = False  # nor an unknown category
     low: int = 1
     high: int = 0
@@ -105,7 +98,7 @@ class _Node:
         return _Node(self.table[number], self.axes[1:])
 
     def all_alike(self, low: int, high: int) -> bool:
-        """Whether it does not matter in which of some bins x is."""
+        """Whether it does not matter in which bin of a range x is."""
         return bool(np.all(self.table[low:high] == self.table[low]))
 
 
@@ -131,7 +124,7 @@ def _look(node: _Node) -> SplitOrLeaf[_Node]:
     if axis.bins:
         among = frozenset().union(*axis.bins[node.low - 1 : middle - 1])
         return Question(axis.feature, among=among), lower, upper
-    return Question(axis.feature, below(axis.cuts[middle - 2])), lower, upper
+    return Question(axis.feature, float_below(axis.cuts[middle - 2])), lower, upper
 
 
 def _middle(node: _Node) -> int:

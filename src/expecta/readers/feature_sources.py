@@ -1,4 +1,4 @@
-"""Which input each output of a transformer comes from: known for each kind, never guessed."""
+"""Tell which input each output of a transformer comes from: known for each kind, never guessed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.feature_selection import SelectorMixin
 
-from expecta.readers import Unreadable, probes
-from expecta.readers import frames as raw
+from expecta.readers import Unreadable, frames
+from expecta.readers.function_transformers import function_signs
 from expecta.readers.library_class import library_class
 
-__all__ = ["Link", "absent", "follow"]
+__all__ = ["FeatureSource", "does_nothing", "follow", "follow_all"]
+
+GROWING = (
+    *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler"),
+    *("PowerTransformer", "QuantileTransformer", "Binarizer"),
+)
 
 
-class Link(NamedTuple):
+class FeatureSource(NamedTuple):
     """The input that an output comes from, -1 if from none, and whether it grows with it.
 
     The sign is 1 if it never falls as the input grows, -1 if it never rises, 0 if neither is
@@ -26,155 +31,158 @@ class Link(NamedTuple):
     sign: int
 
 
-def absent(step: Any) -> bool:
+def does_nothing(step: Any) -> bool:
     """Whether a step of a pipeline does nothing."""
     return step is None or (isinstance(step, str) and step == "passthrough")
 
 
-def follow(step: Any, data: Any, notes: list[str]) -> tuple[list[Link], Any]:
-    """Return what each output of a fitted transformer comes from, and the output for some rows.
+def follow(step: Any, data: Any, notes: list[str]) -> tuple[list[FeatureSource], Any]:
+    """Return what each output of a fitted transformer comes from, and the output for the rows.
 
     Parameters
     ----------
     step
         The transformer.
     data
-        Some complete rows of its input.
+        Complete rows of its input.
     notes
         What a user should know is added here.
 
     Raises
     ------
     Unreadable
-        If an output comes from several inputs, or nobody knows what the transformer does.
+        If an output comes from several inputs, or it is not known what the transformer does.
     """
-    if absent(step):
-        return _same(raw.width(data)), data
+    if does_nothing(step):
+        return _same(frames.width(data)), data
     name = library_class(step, ["transform"])
     if name == "FrozenEstimator":
         return follow(step.estimator, data, notes)
     if name == "Pipeline":
-        return _pipeline(step, data, notes)
+        return follow_all([step for _, step in step.steps], data, notes)
     if name == "ColumnTransformer":
-        found = _column_transformer(step, data, notes)
+        sources = _column_transformer(step, data, notes)
     elif name == "FeatureUnion":
-        found = _union(step, data, notes)
+        sources = _union(step, data, notes)
     elif name == "FunctionTransformer":
-        signs = probes.signs(step, data, notes)
-        single = raw.width(data) == 1
-        found = [Link(0 if single else j, sign) for j, sign in enumerate(signs)]
+        single = frames.width(data) == 1
+        signs = function_signs(step, data, notes)
+        sources = [FeatureSource(0 if single else j, sign) for j, sign in enumerate(signs)]
     elif name is not None and isinstance(step, SelectorMixin):
-        found = [Link(int(j), 1) for j in step.get_support(indices=True)]
+        sources = [FeatureSource(int(j), 1) for j in step.get_support(indices=True)]
     elif name in RULES:
-        found = RULES[name](step, raw.width(data))
+        sources = RULES[name](step, frames.width(data))
     else:
         raise Unreadable(
             f"{type(step).__name__} mixes columns, or is not known not to; sampling is used instead"
         )
-    output = raw.transformed(step, data)
-    if raw.width(output) != len(found):
+    output = frames.transformed(step, data)
+    if frames.width(output) != len(sources):
         raise Unreadable(
-            f"{type(step).__name__} gives {raw.width(output)} columns where {len(found)} were "
+            f"{type(step).__name__} gives {frames.width(output)} columns where {len(sources)} were "
             f"expected; sampling is used instead"
         )
-    return found, output
+    return sources, output
 
 
-def _same(width: int) -> list[Link]:
-    return [Link(j, 1) for j in range(width)]
+def _same(width: int) -> list[FeatureSource]:
+    return [FeatureSource(j, 1) for j in range(width)]
 
 
-def _then(first: Sequence[Link], second: Iterable[Link]) -> list[Link]:
+def _then(first: Sequence[FeatureSource], second: Iterable[FeatureSource]) -> list[FeatureSource]:
     """Put one after the other."""
     return [
-        Link(first[b].input, first[b].sign * sign) if b >= 0 else Link(-1, sign)
+        FeatureSource(first[b].input, first[b].sign * sign) if b >= 0 else FeatureSource(-1, sign)
         for b, sign in second
     ]
 
 
-def _pipeline(pipeline: Any, data: Any, notes: list[str]) -> tuple[list[Link], Any]:
-    found = _same(raw.width(data))
-    for _, step in pipeline.steps:
-        links, data = follow(step, data, notes)
-        found = _then(found, links)
-    return found, data
+def follow_all(
+    steps: Iterable[Any], data: Any, notes: list[str]
+) -> tuple[list[FeatureSource], Any]:
+    """Follow transformers that come one after the other; see :func:`follow`."""
+    sources = _same(frames.width(data))
+    for step in steps:
+        inner, data = follow(step, data, notes)
+        sources = _then(sources, inner)
+    return sources, data
 
 
 def _weight(parent: Any, name: str) -> int:
     return int(np.sign((parent.transformer_weights or {}).get(name, 1.0)))
 
 
-def _union(union: Any, data: Any, notes: list[str]) -> list[Link]:
-    found: list[Link] = []
+def _union(union: Any, data: Any, notes: list[str]) -> list[FeatureSource]:
+    sources: list[FeatureSource] = []
     for name, step in union.transformer_list:
         if not isinstance(step, str) or step != "drop":
-            links, _ = follow(step, data, notes)
-            found += [Link(j, sign * _weight(union, name)) for j, sign in links]
-    return found
+            inner, _ = follow(step, data, notes)
+            sources += [FeatureSource(j, sign * _weight(union, name)) for j, sign in inner]
+    return sources
 
 
-def _column_transformer(parent: Any, data: Any, notes: list[str]) -> list[Link]:
-    """Follow each part; columns were chosen in training, and are found by name if they have one."""
+def _column_transformer(parent: Any, data: Any, notes: list[str]) -> list[FeatureSource]:
+    """Follow each part; its columns are looked up by name if they have one."""
     known = [str(name) for name in getattr(parent, "feature_names_in_", [])]
-    there = raw.names(data)
-    found: list[Link] = []
+    names = frames.names(data)
+    sources: list[FeatureSource] = []
     for name, step, chosen in parent.transformers_:
-        places = _places(chosen, known, int(parent.n_features_in_))
-        if not places or (isinstance(step, str) and step == "drop"):
+        columns = _positions(chosen, known, int(parent.n_features_in_))
+        if not columns or (isinstance(step, str) and step == "drop"):
             continue
-        if known and there is not None:
-            places = [there.index(known[j]) for j in places]
-        part = raw.pick(data, places, flat=isinstance(chosen, str | int | np.integer))
-        links, _ = follow(step, part, notes)
-        if parent.output_indices_[name] != slice(len(found), len(found) + len(links)):
+        if known and names is not None:
+            columns = [names.index(known[j]) for j in columns]
+        part = frames.pick(data, columns, flat=isinstance(chosen, str | int | np.integer))
+        inner, _ = follow(step, part, notes)
+        if parent.output_indices_[name] != slice(len(sources), len(sources) + len(inner)):
             raise Unreadable(
                 f"the part {name!r} of the ColumnTransformer gives other columns than it did in "
                 f"training; sampling is used instead"
             )
-        own = [Link(j, 1) for j in places]
-        found += [Link(j, sign * _weight(parent, name)) for j, sign in _then(own, links)]
-    return found
+        outer = [FeatureSource(j, 1) for j in columns]
+        sources += [
+            FeatureSource(j, sign * _weight(parent, name)) for j, sign in _then(outer, inner)
+        ]
+    return sources
 
 
-def _places(chosen: Any, known: Sequence[str], width: int) -> list[int]:
-    """Return the places of columns chosen by name, number, slice or mask."""
+def _positions(chosen: Any, known: Sequence[str], width: int) -> list[int]:
+    """Return the positions of columns chosen by name, number, slice or mask."""
     if isinstance(chosen, slice):
         if not isinstance(chosen.start, str) and not isinstance(chosen.stop, str):
             return list(range(width)[chosen])
         first = 0 if chosen.start is None else known.index(chosen.start)
         last = width - 1 if chosen.stop is None else known.index(chosen.stop)
         return list(range(width)[first : last + 1 : chosen.step])  # names are inclusive
-    every = [chosen] if isinstance(chosen, str | int | np.integer) else list(chosen)
-    if every and all(isinstance(c, bool | np.bool_) for c in every):
-        return [j for j, c in enumerate(every) if c]
-    return [known.index(c) if isinstance(c, str) else range(width)[int(c)] for c in every]
+    choices = [chosen] if isinstance(chosen, str | int | np.integer) else list(chosen)
+    if choices and all(isinstance(c, bool | np.bool_) for c in choices):
+        return [j for j, c in enumerate(choices) if c]
+    return [known.index(c) if isinstance(c, str) else range(width)[int(c)] for c in choices]
 
 
-def _counted(counts: Iterable[int]) -> list[Link]:
+def _counted(counts: Iterable[int]) -> list[FeatureSource]:
     """Return outputs that come in groups, one after the other, a group of each input."""
-    return [Link(j, 0) for j, count in enumerate(counts) for _ in range(count)]
+    return [FeatureSource(j, 0) for j, count in enumerate(counts) for _ in range(count)]
 
 
-def _growing(step: Any, width: int) -> list[Link]:
-    return _same(width)
-
-
-def _ordinal(step: Any, width: int) -> list[Link]:
+def _ordinal(step: Any, width: int) -> list[FeatureSource]:
     # numbers between the categories are unknown ones, and may become any number
     return _counted([1] * width)
 
 
-def _bins(step: Any, width: int) -> list[Link]:
+def _bins(step: Any, width: int) -> list[FeatureSource]:
     if step.encode == "ordinal":
         return _same(width)
-    found = []
+    sources = []
     for j, bins in enumerate(np.asarray(step.n_bins_).tolist()):
         # x is in the first bin until it leaves it, and in the last from where it enters it
-        found += [Link(j, int(k == bins - 1) - int(k == 0 < bins - 1)) for k in range(bins)]
-    return found
+        sources += [
+            FeatureSource(j, int(k == bins - 1) - int(k == 0 < bins - 1)) for k in range(bins)
+        ]
+    return sources
 
 
-def _one_hot(step: Any, width: int) -> list[Link]:
+def _one_hot(step: Any, width: int) -> list[FeatureSource]:
     infrequent = getattr(step, "infrequent_categories_", None) or [None] * width
     dropped = [None] * width if step.drop_idx_ is None else list(step.drop_idx_)
     return _counted(
@@ -183,17 +191,17 @@ def _one_hot(step: Any, width: int) -> list[Link]:
     )
 
 
-def _target(step: Any, width: int) -> list[Link]:
-    each = len(step.classes_) if step.target_type_ == "multiclass" else 1
-    return _counted([each] * width)
+def _target(step: Any, width: int) -> list[FeatureSource]:
+    outputs = len(step.classes_) if step.target_type_ == "multiclass" else 1
+    return _counted([outputs] * width)
 
 
-def _splines(step: Any, width: int) -> list[Link]:
+def _splines(step: Any, width: int) -> list[FeatureSource]:
     return _counted([int(step.n_features_out_) // width] * width)
 
 
-def _powers(step: Any, width: int) -> list[Link]:
-    found = []
+def _powers(step: Any, width: int) -> list[FeatureSource]:
+    sources = []
     for powers in np.asarray(step.powers_):
         (inputs,) = np.nonzero(powers)
         if len(inputs) > 1:
@@ -201,37 +209,31 @@ def _powers(step: Any, width: int) -> list[Link]:
                 "PolynomialFeatures multiplies columns with each other; sampling is used instead"
             )
         odd = int(powers.sum()) % 2
-        found.append(Link(int(inputs[0]), odd) if len(inputs) else Link(-1, 1))
-    return found
+        sources.append(FeatureSource(int(inputs[0]), odd) if len(inputs) else FeatureSource(-1, 1))
+    return sources
 
 
 def _missing_sign(step: Any) -> int:
-    """Numbers stay in order, unless one of them stands for an unknown value."""
-    marked = step.missing_values
-    return int(not isinstance(marked, int | float | np.number) or bool(np.isnan(marked)))
+    """Numbers stay in order, unless one of them stands for a missing value."""
+    mark = step.missing_values
+    return int(not isinstance(mark, int | float | np.number) or bool(np.isnan(mark)))
 
 
-def _imputed(step: Any, width: int) -> list[Link]:
+def _imputed(step: Any, width: int) -> list[FeatureSource]:
     sign = _missing_sign(step)
     # a column of which nothing was known in training is left out
     empty = [isinstance(s, float) and bool(np.isnan(s)) for s in step.statistics_]
     kept = [j for j in range(width) if step.keep_empty_features or not empty[j]]
     marks = [] if step.indicator_ is None else step.indicator_.features_.tolist()
-    return [Link(j, sign) for j in kept + marks]
+    return [FeatureSource(j, sign) for j in kept + marks]
 
 
-def _marks(step: Any, width: int) -> list[Link]:
-    return [Link(int(j), _missing_sign(step)) for j in step.features_]
+def _missing_marks(step: Any, width: int) -> list[FeatureSource]:
+    return [FeatureSource(int(j), _missing_sign(step)) for j in step.features_]
 
 
-RULES: dict[str | None, Callable[[Any, int], list[Link]]] = {
-    "StandardScaler": _growing,
-    "MinMaxScaler": _growing,
-    "MaxAbsScaler": _growing,
-    "RobustScaler": _growing,
-    "PowerTransformer": _growing,
-    "QuantileTransformer": _growing,
-    "Binarizer": _growing,
+RULES: dict[str | None, Callable[[Any, int], list[FeatureSource]]] = {
+    **dict.fromkeys(GROWING, lambda step, width: _same(width)),
     "KBinsDiscretizer": _bins,
     "OneHotEncoder": _one_hot,
     "OrdinalEncoder": _ordinal,
@@ -239,5 +241,5 @@ RULES: dict[str | None, Callable[[Any, int], list[Link]]] = {
     "SplineTransformer": _splines,
     "PolynomialFeatures": _powers,
     "SimpleImputer": _imputed,
-    "MissingIndicator": _marks,
+    "MissingIndicator": _missing_marks,
 }

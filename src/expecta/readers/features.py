@@ -1,4 +1,4 @@
-"""How the features that a model sees come from the columns of a table."""
+"""Compute the features that a model sees, each from one raw column of a table."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
-from expecta.readers import frames as raw
-from expecta.readers.feature_sources import absent, follow
-from expecta.readers.tree_builder import places
+from expecta.readers import frames
+from expecta.readers.feature_sources import does_nothing, follow_all
+from expecta.readers.forms import Categories
+from expecta.readers.tree_builder import category_positions
 from expecta.tables.table import read_table
 
 __all__ = ["Features"]
 
-ROWS = 50  # that functions are tried on
+MAX_ROWS = 50  # that functions of users are tried on
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +40,8 @@ class Features:
         Complete raw rows; the first fills the columns that are not asked about.
     notes
         What a user should know, a sentence each.
-    listed
-        The categories of features that the model knows by their places in a list.
+    categories
+        The categories of features that the model sees as positions in these lists.
     marks
         What the user has in place of a missing category, by raw column: None or NaN.
     """
@@ -51,7 +52,7 @@ class Features:
     steps: tuple[Any, ...]
     rows: Any
     notes: tuple[str, ...] = ()
-    listed: Mapping[int, Sequence[Any]] = field(default_factory=dict)
+    categories: Categories = field(default_factory=dict)
     marks: Mapping[int, Any] = field(default_factory=dict)
 
     @classmethod
@@ -59,7 +60,7 @@ class Features:
         cls,
         steps: Sequence[Any],
         rows: Any,
-        listed: Mapping[int, Sequence[Any]] | None = None,
+        categories: Categories | None = None,
         marks: Mapping[int, Any] | None = None,
     ) -> Features:
         """Find out how fitted transformers make features.
@@ -71,7 +72,7 @@ class Features:
         rows
             Some complete training rows: a frame of pandas or polars or an array, as the
             transformers take it. One is enough, but functions of users are tried on several.
-        listed, marks
+        categories, marks
             See above.
 
         Raises
@@ -87,22 +88,24 @@ class Features:
         >>> features.values(1, [20.0, 30.0]).tolist()
         [[-1.0], [0.0]]
         """
-        if not (raw.is_pandas(rows) or raw.is_polars(rows)):
+        if not (frames.is_pandas(rows) or frames.is_polars(rows)):
             rows = np.asarray(rows)
         columns = read_table(rows).names
         if not len(rows):
             raise DomainError("no rows: pass one complete training row or more")
-        rows = data = raw.take(rows, np.arange(min(len(rows), ROWS)))
+        rows = data = frames.take(rows, np.arange(min(len(rows), MAX_ROWS)))
         notes: list[str] = []
-        source, sign = np.arange(len(columns)), np.ones(len(columns), np.int64)
-        for step in steps:
-            links, data = follow(step, data, notes)
-            # a feature that comes from none finds -1 at the end
-            inputs = np.array([link.input for link in links], np.int64)
-            source = np.append(source, -1)[inputs]
-            sign = np.append(sign, 1)[inputs] * np.array([link.sign for link in links], np.int64)
-        used = tuple(step for step in steps if not absent(step))
-        made = cls(columns, source, sign, used, rows, tuple(notes), listed or {}, marks or {})
+        sources, data = follow_all(steps, data, notes)
+        made = cls(
+            columns,
+            np.array([source.input for source in sources], np.int64),
+            np.array([source.sign for source in sources], np.int64),
+            tuple(step for step in steps if not does_nothing(step)),
+            rows,
+            tuple(notes),
+            categories or {},
+            marks or {},
+        )
         made._numbers(data, range(made.n_features))  # complains of a feature that is none
         return made
 
@@ -116,50 +119,37 @@ class Features:
         return np.flatnonzero(self.source == column)
 
     def values(self, column: int, values: Any) -> Floats:
-        """Return the features of a raw column for some of its values.  # (values, features).
+        """Return the features of a raw column for given values of it.  # (values, features).
 
         They are in the order of :meth:`of`. Values are numbers, or what else the column holds.
         """
-        own = self.of(column)
-        if not len(values) or not len(own):
-            return np.zeros((len(values), len(own)))
+        features = self.of(column)
+        if not len(values) or not len(features):
+            return np.zeros((len(values), len(features)))
+        values = frames.marked(values, self.marks.get(column))
         if not self.steps:
-            alone = raw.column(self.rows, column, raw.marked(values, self.marks.get(column)))
-            return self._number(alone, column)[:, None]
-        return self._numbers(self._made(self._filled({column: values})), own.tolist())
-
-    def joint(self, values: Mapping[int, Any]) -> Floats:
-        """Return all features for values of several raw columns at once.  # (values, features).
-
-        The columns have as many values each. A feature depends on its own column only, so
-        this is as if they were asked about one by one, and takes the time of one.
-        """
-        return self._numbers(self._made(self._filled(values)), range(self.n_features))
-
-    def _filled(self, values: Mapping[int, Any]) -> Any:
-        """Return raw rows with these values, and those of the first row in other columns."""
-        (size,) = {len(given) for given in values.values()}
-        data = raw.take(self.rows, np.zeros(size, np.int64))
-        for column, given in values.items():
-            data = raw.put(data, column, raw.marked(given, self.marks.get(column)))
-        return data
+            return self._number(frames.column(self.rows, column, values), column)[:, None]
+        # the other columns have the values of the first row
+        data = frames.take(self.rows, np.zeros(len(values), np.int64))
+        return self._numbers(self._transformed(frames.put(data, column, values)), features.tolist())
 
     def __call__(self, X: Any) -> Floats:
         """Return all features of complete rows.  # (rows, features)."""
-        return self._numbers(self._made(X), range(self.n_features))
+        return self._numbers(self._transformed(X), range(self.n_features))
 
     def _numbers(self, data: Any, features: Sequence[int]) -> Floats:
-        """Return some features as the numbers that the model computes with."""
-        if not self.listed:
-            return raw.numbers(data, list(features))
-        return np.stack([self._number(raw.pick(data, [j], flat=True), j) for j in features], axis=1)
+        """Return features as the numbers that the model computes with."""
+        if not self.categories:
+            return frames.numbers(data, list(features))
+        columns = [self._number(frames.pick(data, [j], flat=True), j) for j in features]
+        return np.stack(columns, axis=1)
 
     def _number(self, column: Any, feature: int) -> Floats:
-        if feature in self.listed:
-            return places(column.tolist(), self.listed[feature])
-        return raw.numbers(column)[:, 0]
+        if feature in self.categories:
+            return category_positions(column.tolist(), self.categories[feature])
+        return frames.numbers(column)[:, 0]
 
-    def _made(self, data: Any) -> Any:
+    def _transformed(self, data: Any) -> Any:
         for step in self.steps:
-            data = raw.transformed(step, data)
+            data = frames.transformed(step, data)
         return data

@@ -1,23 +1,26 @@
-"""The two forms that other people's models are read into: linear ones and sums of trees."""
+"""Define the two forms that models are read into: linear functions and sums of trees."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from expecta.common.arrays import Bools, Floats, Ints
 
-__all__ = ["Form", "Linear", "Question", "Trees"]
+__all__ = ["Categories", "Form", "Linear", "Question", "Trees"]
+
+Categories: TypeAlias = Mapping[int, Sequence[Any]]  # by position of the column or feature
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question of yes or no that a tree asks of one feature; yes goes left.
+    """A yes-or-no question that a tree asks of one feature; yes goes left.
 
-    ``x <= at_most``, or whether x is one of some numbers. A library that computes with 32
+    ``x <= at_most``, or whether x is one of a set of numbers. A library that computes with 32
     bits rounds x before it asks.
     """
 
@@ -28,7 +31,7 @@ class Question:
     missing: bool = False  # the answer where x is NaN
 
     def ask(self, x: Floats) -> Bools:
-        """Answer for some numbers."""
+        """Answer for every number."""
         if self.single:
             with np.errstate(over="ignore"):
                 x = x.astype(np.float32).astype(np.float64)
@@ -60,13 +63,13 @@ class Trees:
             todo = [(root, np.arange(len(features)))]
             while todo:
                 node, rows = todo.pop()
-                asked = int(self.question[node])
-                if asked < 0:
+                question = int(self.question[node])
+                if question < 0:
                     total[rows] += self.value[node]
                 else:
-                    there = yes[asked][rows]
-                    todo.append((int(self.left[node]), rows[there]))
-                    todo.append((int(self.right[node]), rows[~there]))
+                    goes_left = yes[question][rows]
+                    todo.append((int(self.left[node]), rows[goes_left]))
+                    todo.append((int(self.right[node]), rows[~goes_left]))
         return total
 
 
@@ -89,7 +92,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """A model that was read: its margin, and what it makes of it.
+    """A model that was read: its margin, and how its outputs come from it.
 
     The link says how ``predict`` (of a regressor) or ``predict_proba`` (of a classifier)
     comes from the margin: "identity", "exp" (also for counts), "logistic" (one margin, of
@@ -101,3 +104,5 @@ class Form:
     link: str = "identity"
     classes: npt.NDArray[np.generic] | None = None  # of a classifier
     notes: Sequence[str] = ()  # what a user should know, a sentence each
+    # categories of the features that trees see as positions in these lists, -1 if not listed
+    categories: Categories = field(default_factory=dict)

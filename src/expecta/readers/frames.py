@@ -1,4 +1,4 @@
-"""Rows as transformers take them: pandas and polars frames, arrays and sparse matrices."""
+"""Handle rows as transformers take them: frames of pandas and polars, arrays, sparse matrices."""
 
 from __future__ import annotations
 
@@ -33,54 +33,54 @@ def width(data: Any) -> int:
 
 
 def names(data: Any) -> list[Any] | None:
-    """Return the names of the columns, or None if they only have places."""
+    """Return the names of the columns, or None if they only have positions."""
     return list(data.columns) if hasattr(data, "columns") else None
 
 
 def transformed(transformer: Any, data: Any) -> Any:
     """Transform as the user's model would, without its warnings, which would come often."""
-    own = data.clone() if is_polars(data) else data.copy()  # it may be overwritten
+    copy = data.clone() if is_polars(data) else data.copy()  # it may be overwritten
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return transformer.transform(own)
+        return transformer.transform(copy)
 
 
 def take(data: Any, rows: npt.NDArray[np.intp]) -> Any:
-    """Return some rows, or the same several times; always a copy."""
+    """Return the rows at given positions, which may repeat; always a copy."""
     if is_pandas(data):
         return data.iloc[rows].reset_index(drop=True)
     return data[rows]
 
 
-def pick(data: Any, places: Sequence[int], flat: bool = False) -> Any:
-    """Return some columns, or a single one of one dimension."""
+def pick(data: Any, columns: Sequence[int], flat: bool = False) -> Any:
+    """Return columns by position, or a single one as one dimension."""
     if flat and sparse.issparse(data):
-        return data[:, [int(places[0])]].toarray()[:, 0]
-    chosen: Any = int(places[0]) if flat else [int(place) for place in places]
+        return data[:, [int(columns[0])]].toarray()[:, 0]
+    chosen: Any = int(columns[0]) if flat else [int(column) for column in columns]
     return data.iloc[:, chosen] if is_pandas(data) else data[:, chosen]
 
 
-def put(data: Any, place: int, values: Any) -> Any:
+def put(data: Any, column: int, values: Any) -> Any:
     """Return the rows with other values in one column, which keeps its type if it can hold them."""
     if is_pandas(data):
         if len(data.shape) == 1:
             return _pandas_series(values, data.dtype)
         data = data.copy()
-        data.isetitem(place, _pandas_series(values, data.dtypes.iloc[place]).set_axis(data.index))
+        data.isetitem(column, _pandas_series(values, data.dtypes.iloc[column]).set_axis(data.index))
         return data
     if is_polars(data):
         if len(data.shape) == 1:
             return _polars_series(data.name, values, data.dtype)
-        name = data.columns[place]
+        name = data.columns[column]
         return data.with_columns(_polars_series(name, values, data.schema[name]))
     if sparse.issparse(data):
-        return type(data)(put(data.toarray(), place, values))
-    given = _fitting(np.asarray(values), data.dtype)
+        return type(data)(put(data.toarray(), column, values))
+    fitting = _fitting(np.asarray(values), data.dtype)
     if len(data.shape) == 1:
-        return given
+        return fitting
     # a whole array has one type, so a number that is no integer changes that of all
-    data = data.astype(np.result_type(data.dtype, given.dtype))
-    data[:, place] = given
+    data = data.astype(np.result_type(data.dtype, fitting.dtype))
+    data[:, column] = fitting
     return data
 
 
@@ -88,32 +88,32 @@ def marked(values: Any, mark: Any) -> Any:
     """Return values with another mark than None for what is missing, unless that is None."""
     if mark is None or str(getattr(values, "dtype", "object")) != "object":
         return values
-    return np.array([mark if one is None else one for one in values], object)
+    return np.array([mark if value is None else value for value in values], object)
 
 
-def column(data: Any, place: int, values: Any) -> Any:
+def column(data: Any, position: int, values: Any) -> Any:
     """Return values of one column alone, of the type that it has in the rows."""
-    return put(pick(data, [place], flat=True), 0, values)
+    return put(pick(data, [position], flat=True), 0, values)
 
 
-def numbers(data: Any, places: Sequence[int] | None = None) -> Floats:
+def numbers(data: Any, columns: Sequence[int] | None = None) -> Floats:
     """Return columns as the numbers that a model computes with.  # (rows, columns).
 
-    A categorical column of a frame counts as the places of its values among its categories,
-    and NaN where it is unknown, as gradient boosting does.
+    A categorical column of a frame counts as the positions of its values among its categories,
+    and NaN where it is missing, as in gradient boosting.
     """
     if len(data.shape) == 1:
         data = data.to_frame() if hasattr(data, "to_frame") else data[:, None]
-    if places is not None:
-        data = pick(data, places)
+    if columns is not None:
+        data = pick(data, columns)
     if sparse.issparse(data):
         return np.asarray(data.toarray(), np.float64)
     if not is_pandas(data) and not is_polars(data):
         return _floats(np.asarray(data))
-    found = np.empty(data.shape, np.float64)
+    out = np.empty(data.shape, np.float64)
     for j in range(width(data)):
-        found[:, j] = _frame_column(pick(data, [j], flat=True))
-    return found
+        out[:, j] = _frame_column(pick(data, [j], flat=True))
+    return out
 
 
 def _frame_column(series: Any) -> Floats:
@@ -156,8 +156,9 @@ def _fitting(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]
             return values.astype(dtype)
     if dtype.kind in "iub" and values.dtype.kind in "iubf":
         with np.errstate(invalid="ignore"):
-            same = values.astype(dtype)
-        return same if np.array_equal(same, values) else values.astype(np.float64)
+            converted = values.astype(dtype)
+        same = np.array_equal(converted, values)
+        return converted if same else values.astype(np.float64)
     return values
 
 

@@ -1,18 +1,26 @@
-"""Which scikit-learn class an object is, where that says what it does."""
+"""Tell by its class which library an object is of, without importing the library."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["library_class"]
+__all__ = ["is_from", "library_class"]
+
+
+def is_from(model: Any, library: str, *names: str) -> bool:
+    """Whether a model is of one of a library's classes, or of a class derived from one."""
+    return any(
+        kind.__module__.split(".")[0] == library and kind.__name__ in names
+        for kind in type(model).__mro__
+    )
 
 
 def library_class(thing: Any, methods: Sequence[str]) -> str | None:
     """Name the scikit-learn class of an object, or None.
 
-    A class that someone derived from it counts as it, unless it has one of the methods of
-    its own: then nobody knows what these do.
+    A derived class counts as the scikit-learn class, unless it defines one of the methods
+    itself: then it is not known what these do.
 
     >>> from sklearn.preprocessing import StandardScaler
     >>> library_class(StandardScaler(), ["transform"])

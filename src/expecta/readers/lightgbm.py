@@ -1,4 +1,4 @@
-"""Reads boosted trees of LightGBM."""
+"""Read boosted trees of LightGBM."""
 
 from __future__ import annotations
 
@@ -9,36 +9,34 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from expecta.readers import Unreadable
-from expecta.readers.forms import Form, Question
-from expecta.readers.tree_builder import Builder, SplitOrLeaf, below, comes_from
+from expecta.readers.forms import Categories, Form, Question
+from expecta.readers.library_class import is_from
+from expecta.readers.tree_builder import (
+    SplitOrLeaf,
+    TreeBuilder,
+    boosted_link,
+    code_notes,
+    float_below,
+)
 
-__all__ = ["feature_values", "read"]
+__all__ = ["read"]
 
-TINY = float(np.float32(1e-35))  # LightGBM takes numbers up to this for 0
+MAX_ZERO = float(np.float32(1e-35))  # LightGBM takes numbers up to this for 0
 LINKS = {
-    "regression": "identity",
-    "regression_l1": "identity",
-    "huber": "identity",
-    "fair": "identity",
-    "quantile": "identity",
-    "mape": "identity",
-    "lambdarank": "identity",
-    "rank_xendcg": "identity",
-    "custom": "identity",
-    "poisson": "exp",
-    "gamma": "exp",
-    "tweedie": "exp",
-    "binary": "logistic",
-    "cross_entropy": "logistic",
+    **dict.fromkeys(["regression", "regression_l1", "huber", "fair", "quantile"], "identity"),
+    **dict.fromkeys(["mape", "lambdarank", "rank_xendcg", "custom"], "identity"),
+    **dict.fromkeys(["poisson", "gamma", "tweedie"], "exp"),
+    **dict.fromkeys(["binary", "cross_entropy"], "logistic"),
     "multiclass": "softmax",
 }
 
 
-def read(model: Any) -> Form | None:
+def read(model: Any, categories: Categories | None = None) -> Form | None:
     """Read a fitted model of LightGBM: an estimator of its scikit-learn interface or a booster.
 
     Returns None if it is something else. As in its predictions, trees after the best iteration
-    do not count. The margin of two classes includes the parameter sigmoid.
+    do not count. The margin of two classes includes the parameter sigmoid. Categorical columns
+    of arrays have no lists of categories: trees see them as they are.
     """
     booster = _booster(model)
     if booster is None:
@@ -49,43 +47,30 @@ def read(model: Any) -> Form | None:
     reason = _unreadable(model, dump, objective, options)
     if reason:
         raise Unreadable(f"{type(model).__name__} {reason}")
-    link, classes = LINKS[objective], None
     n_outputs = dump["num_tree_per_iteration"]
-    if comes_from(model, "lightgbm", "LGBMClassifier"):
-        classes = np.asarray(model.classes_)
-        link = link if link in ("logistic", "softmax") else "none"
-    elif link == "softmax":
-        classes = np.arange(n_outputs)
-    elif objective == "binary" and booster is model:
-        classes = np.arange(2)
+    classifier = is_from(model, "lightgbm", "LGBMClassifier")
+    binary = objective == "binary" and booster is model
+    link, classes = boosted_link(
+        model, LINKS[objective], n_outputs, classifier=classifier, binary=binary
+    )
     scale = _option(options, "sigmoid") if objective == "binary" else 1.0
     trees = dump["tree_info"]
     if dump.get("average_output"):
         scale *= n_outputs / max(len(trees), 1)
-    builder = Builder(dump["max_feature_idx"] + 1, np.zeros(n_outputs))
+    builder = TreeBuilder(dump["max_feature_idx"] + 1, np.zeros(n_outputs))
     for number, tree in enumerate(trees):
         _add(builder, tree["tree_structure"], number % n_outputs, scale)
-    codes = [place for place in _categorical(booster) if place not in _values(booster)]
-    note = f"Features {codes} hold categories as whole numbers."
-    return Form(builder.build(), link, classes, (note,) if codes else ())
-
-
-def feature_values(model: Any) -> dict[int, list[Any]]:
-    """List the categories of features that were categorical in a frame.
-
-    Trees see places in these lists. Categorical columns of arrays have none: trees see them as
-    they are.
-    """
-    booster = _booster(model)
-    return {} if booster is None else _values(booster)
+    categorical = _categorical(booster)
+    listed = _categories(booster, categorical)
+    return Form(builder.build(), link, classes, code_notes(categorical, listed), listed)
 
 
 def _booster(model: Any) -> Any:
     """Return what computes the predictions, or None if it is another library's."""
-    if comes_from(model, "lightgbm", "LGBMModel"):
+    if is_from(model, "lightgbm", "LGBMModel"):
         check_is_fitted(model)
         return model.booster_
-    return model if comes_from(model, "lightgbm", "Booster") else None
+    return model if is_from(model, "lightgbm", "Booster") else None
 
 
 def _unreadable(model: Any, dump: dict[str, Any], objective: str, options: list[str]) -> str:
@@ -117,11 +102,11 @@ def _first_leaf(node: dict[str, Any]) -> dict[str, Any]:
 
 def _option(options: list[str], name: str) -> float:
     """Find a number among options such as "sigmoid:1"."""
-    found = dict(option.split(":") for option in options if ":" in option)
-    return float(found.get(name, 1.0))
+    numbers = dict(option.split(":") for option in options if ":" in option)
+    return float(numbers.get(name, 1.0))
 
 
-def _add(builder: Builder, root: dict[str, Any], output: int, scale: float) -> None:
+def _add(builder: TreeBuilder, root: dict[str, Any], output: int, scale: float) -> None:
     """Add a tree."""
 
     def look(node: dict[str, Any]) -> SplitOrLeaf[dict[str, Any]]:
@@ -140,10 +125,10 @@ def _question(node: dict[str, Any]) -> Question:
         return Question(feature, among=among)  # NaN goes right, whatever the missing type
     threshold, missing = float(node["threshold"]), bool(node["default_left"])
     zero = threshold >= 0.0
-    if abs(threshold) <= TINY:
-        threshold = TINY if zero else below(-TINY)
+    if abs(threshold) <= MAX_ZERO:
+        threshold = MAX_ZERO if zero else float_below(-MAX_ZERO)
     if node["missing_type"] == "None":
-        missing = zero  # an unknown value counts as 0
+        missing = zero  # a missing value counts as 0
     elif node["missing_type"] == "Zero" and missing != zero:
         raise Unreadable(
             "A LightGBM model with zero_as_missing sends 0 elsewhere than its neighbours: "
@@ -154,18 +139,14 @@ def _question(node: dict[str, Any]) -> Question:
 
 def _categorical(booster: Any) -> list[int]:
     """List the categorical features, which only the text of a model tells."""
-    found = re.search(r"^\[categorical_feature: ([\d,]+)\]$", _text(booster), re.MULTILINE)
-    return sorted(int(feature) for feature in found[1].split(",")) if found else []
+    text = str(booster.model_to_string(num_iteration=1))  # the same for all iterations
+    match = re.search(r"^\[categorical_feature: ([\d,]+)\]$", text, re.MULTILINE)
+    return sorted(int(feature) for feature in match[1].split(",")) if match else []
 
 
-def _text(booster: Any) -> str:
-    """Write a model with one iteration, for what is the same for all."""
-    return str(booster.model_to_string(num_iteration=1))
-
-
-def _values(booster: Any) -> dict[int, list[Any]]:
+def _categories(booster: Any, features: list[int]) -> dict[int, list[Any]]:
     """Read the categories of a frame, in the order of their codes."""
-    lists, features = booster.pandas_categorical or [], _categorical(booster)
+    lists = booster.pandas_categorical or []
     if not lists:
         return {}
     if len(lists) != len(features):

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from expecta.common.arrays import Floats
 from expecta.readers import Unreadable
-from expecta.readers.forms import Form, Linear
+from expecta.readers.forms import Categories, Form, Linear
 from expecta.readers.library_class import library_class
 
 __all__ = ["read"]
@@ -37,23 +37,11 @@ CLASSIFIERS = frozenset(
 COUNTS = frozenset({"MultinomialNB", "ComplementNB"})
 
 
-def read(model: Any) -> Form | None:
+def read(model: Any, categories: Categories | None = None) -> Form | None:
     """Read a fitted linear model.
 
-    Parameters
-    ----------
-    model
-        An estimator, without pipelines around it.
-
-    Returns
-    -------
-    Form or None
-        None if it is not a linear model.
-
-    Raises
-    ------
-    Unreadable
-        If it is linear in part only.
+    The model is an estimator, without pipelines around it. Returns None if it is not linear,
+    and raises Unreadable if it is so in part only.
 
     >>> from sklearn.linear_model import LinearRegression
     >>> form = read(LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0]))

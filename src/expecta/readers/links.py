@@ -1,4 +1,4 @@
-"""From margins to what a model says: numbers of a regressor, probabilities of a classifier."""
+"""Turn margins into a model's outputs by its link, and outputs back into margins."""
 
 from __future__ import annotations
 
@@ -8,24 +8,15 @@ from scipy.special import expit, softmax
 from expecta.common.arrays import Floats
 from expecta.readers.forms import Form
 
-__all__ = ["centred", "respond", "undone"]
+__all__ = ["apply_link", "centre_margins", "invert_link"]
 
-FAR = 1e-4  # nearer to 0 or 1 a probability of 32 bits does not tell its margin
+MIN_PROBABILITY = 1e-4  # nearer to 0 or 1, a probability of 32 bits does not tell its margin
 
 
-def respond(form: Form, margin: Floats) -> Floats:
-    """Apply a form's link to margins.
+def apply_link(form: Form, margin: Floats) -> Floats:
+    """Return what the model predicts, given its margins.  # (rows, outputs) -> (rows, columns).
 
-    Parameters
-    ----------
-    form
-        The model that was read.
-    margin
-        What ``form.margin`` returns.  # (rows, outputs)
-
-    Returns
-    -------
-    What ``predict`` of a regressor returns, in a column per output, or ``predict_proba`` of a
+    That is ``predict`` of a regressor, in a column per output, or ``predict_proba`` of a
     classifier, in a column per class.
     """
     if form.link == "identity":
@@ -33,46 +24,40 @@ def respond(form: Form, margin: Floats) -> Floats:
     if form.link == "exp":
         return np.exp(margin)
     if form.link == "logistic":
-        second: Floats = expit(margin)
+        second = np.asarray(expit(margin))
         return second if form.classes is None else np.hstack([expit(-margin), second])
     if form.link == "softmax":
-        shares: Floats = softmax(margin, axis=1)
-        return shares
+        return np.asarray(softmax(margin, axis=1))
     if form.link == "one-vs-rest":
-        each = expit(margin)
-        ratio: Floats = each / each.sum(axis=1, keepdims=True)
-        return ratio
+        against_rest = expit(margin)
+        return np.asarray(against_rest / against_rest.sum(axis=1, keepdims=True))
     if form.link == "none":
         raise ValueError("This classifier has margins only, no probabilities: use the margins.")
     raise ValueError(f"There is no link {form.link!r}.")
 
 
-def undone(form: Form, output: Floats) -> Floats:
-    """Return margins from what a model says; NaN where rounding has lost them.
+def invert_link(form: Form, output: Floats) -> Floats:
+    """Return margins from a model's outputs; NaN where rounding has lost them.
 
-    Those of classes are about their mean, in a column per class; the same of a margin is
-    :func:`centred`.
+    The margins of classes have mean zero, in a column per class; :func:`centre_margins` makes
+    a form's own margins comparable.
     """
     with np.errstate(all="ignore"):
         if form.link == "exp":
-            log: Floats = np.where(output > 0, np.log(output), np.nan)
-            return log
-        if form.link == "logistic" and form.classes is None:
+            return np.where(output > 0, np.log(output), np.nan)
+        single = form.link == "logistic" and form.classes is None
+        if single:
             output = np.hstack([1 - output, output])
-        near = (output < FAR).any(axis=1, keepdims=True)
-        margin = centred(form, np.log(output))
-        if form.link == "logistic" and form.classes is None:
-            margin = margin[:, 1:]
-        kept: Floats = np.where(near, np.nan, margin)
-        return kept
+        lost = (output < MIN_PROBABILITY).any(axis=1, keepdims=True)
+        margin = centre_margins(form, np.log(output))
+        return np.where(lost, np.nan, margin[:, 1:] if single else margin)
 
 
-def centred(form: Form, margin: Floats) -> Floats:
-    """Return margins as :func:`undone` does."""
+def centre_margins(form: Form, margin: Floats) -> Floats:
+    """Return margins as :func:`invert_link` does."""
     if form.link == "exp":
         return margin
     if margin.shape[1] == 1:
         margin = np.hstack([-margin / 2, margin / 2])
         return margin[:, 1:] if form.classes is None else margin
-    about: Floats = margin - margin.mean(axis=1, keepdims=True)
-    return about
+    return np.asarray(margin - margin.mean(axis=1, keepdims=True))

@@ -1,10 +1,9 @@
-"""From a fitted model to its form: every reader is asked in turn."""
+"""Read a fitted model: unwrap it and ask every reader in turn."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from expecta.readers import (
     Unreadable,
@@ -15,49 +14,46 @@ from expecta.readers import (
     sklearn_trees,
     xgboost,
 )
-from expecta.readers.forms import Form
-from expecta.readers.unwrap import Unwrapped, unwrap
+from expecta.readers.forms import Categories, Form
+from expecta.readers.unwrap import unwrap
 
-__all__ = ["Read", "read"]
+__all__ = ["ReadModel", "read"]
 
-READERS = (linear_models, sklearn_trees, xgboost, lightgbm, ebm)
+READERS: tuple[Callable[[Any, Categories | None], Form | None], ...] = (
+    linear_models.read,
+    sklearn_trees.read,
+    xgboost.read,
+    lightgbm.read,
+    ebm.read,
+    catboost.read,
+)
 
 
-@dataclass(frozen=True, eq=False)
-class Read:
-    """A model taken apart, its form, and the categories that it knows by places in a list."""
+class ReadModel(NamedTuple):
+    """The transformers of a model's inputs, in order, and the form of what follows them."""
 
-    parts: Unwrapped
+    steps: tuple[Any, ...]
     form: Form
-    listed: Mapping[int, Sequence[Any]]
 
 
-def read(model: Any, values: Mapping[int, Sequence[Any]]) -> Read:
-    """Read a model.
-
-    ``values`` are the categories of raw columns: one library keeps none itself.
+def read(model: Any, categories: Categories) -> ReadModel:
+    """Read a model; ``categories`` are the values of raw columns, by position of the column.
 
     Raises
     ------
     Unreadable
         If no reader knows it, or not with these options.
     """
-    parts = unwrap(model)
+    unwrapped = unwrap(model)
     for reader in READERS:
-        form = reader.read(parts.final)
-        if form is not None:
-            listed = {} if reader is linear_models else reader.feature_values(parts.final)
-            break
-    else:
-        form = catboost.read(parts.final, values)
-        listed = catboost.feature_values(parts.final, values)
-    if form is not None:
-        if listed and parts.steps:
+        form = reader(unwrapped.model, categories)
+        if form is None:
+            continue
+        if form.categories and unwrapped.steps:
             raise Unreadable(
                 "the model takes categories as they are, behind transformers; sampling is used "
                 "instead"
             )
-        return Read(parts, parts.target.applied(form), listed)
-    raise Unreadable(
-        f"the inside of a {type(parts.final).__name__} is not known; sampling is used instead"
-    )
+        return ReadModel(unwrapped.steps, unwrapped.target.applied(form))
+    name = type(unwrapped.model).__name__
+    raise Unreadable(f"the inside of a {name} is not known; sampling is used instead")

@@ -1,4 +1,4 @@
-"""Reads trees, forests, boosted and bagged trees of scikit-learn."""
+"""Read trees, forests, boosted and bagged trees of scikit-learn."""
 
 from __future__ import annotations
 
@@ -6,45 +6,29 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn import ensemble, tree
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import (
-    AdaBoostClassifier,
-    AdaBoostRegressor,
-    BaggingClassifier,
-    BaggingRegressor,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from expecta.common.arrays import Floats, Ints
 from expecta.readers import Unreadable
-from expecta.readers.forms import Form, Question, Trees
-from expecta.readers.tree_builder import Builder, SplitOrLeaf
+from expecta.readers.forms import Categories, Form, Question, Trees
+from expecta.readers.tree_builder import SplitOrLeaf, TreeBuilder
 
-__all__ = ["feature_values", "read"]
+__all__ = ["read"]
 
-TREES = (DecisionTreeClassifier, DecisionTreeRegressor)  # and extra trees, which inherit
+TREES = (tree.DecisionTreeClassifier, tree.DecisionTreeRegressor)  # extra trees inherit
 FORESTS = (
-    RandomForestClassifier,
-    RandomForestRegressor,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
+    *(ensemble.RandomForestClassifier, ensemble.RandomForestRegressor),
+    *(ensemble.ExtraTreesClassifier, ensemble.ExtraTreesRegressor),
 )
-BOOSTED = (GradientBoostingClassifier, GradientBoostingRegressor)
-BINNED = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
-BAGS = (BaggingClassifier, BaggingRegressor)
-ADAPTIVE = (AdaBoostClassifier, AdaBoostRegressor)
+BOOSTED = (ensemble.GradientBoostingClassifier, ensemble.GradientBoostingRegressor)
+BINNED = (ensemble.HistGradientBoostingClassifier, ensemble.HistGradientBoostingRegressor)
+BAGS = (ensemble.BaggingClassifier, ensemble.BaggingRegressor)
+ADAPTIVE = (ensemble.AdaBoostClassifier, ensemble.AdaBoostRegressor)
 
 
-def read(model: Any) -> Form | None:
+def read(model: Any, categories: Categories | None = None) -> Form | None:
     """Read a fitted model of scikit-learn that is made of trees.
 
     Returns None if it is something else. Classes of forests and trees have probabilities for
@@ -65,22 +49,6 @@ def read(model: Any) -> Form | None:
     return None
 
 
-def feature_values(model: Any) -> dict[int, list[Any]]:
-    """List the categories of categorical features: trees see places in these lists.
-
-    Only histogram gradient boosting has such features.
-    """
-    if not isinstance(model, BINNED) or model.is_categorical_ is None:
-        return {}
-    encoder = model._preprocessor.named_transformers_["encoder"]
-    features = np.flatnonzero(model.is_categorical_).tolist()
-    return {
-        # NaN, the last if any, is no category
-        feature: [value for value in values.tolist() if value == value]
-        for feature, values in zip(features, encoder.categories_, strict=True)
-    }
-
-
 def _forest(model: Any, members: list[Any]) -> Form:
     """Read the mean of trees."""
     classes = getattr(model, "classes_", None)
@@ -90,7 +58,7 @@ def _forest(model: Any, members: list[Any]) -> Form:
             "fit a classifier for each."
         )
     n_outputs = model.n_outputs_ if classes is None else len(classes)
-    builder = Builder(model.n_features_in_, np.zeros(n_outputs))
+    builder = TreeBuilder(model.n_features_in_, np.zeros(n_outputs))
     for member in members:
         # (nodes, outputs, 1) of a regressor, (nodes, 1, classes) of a classifier
         value = member.tree_.value.reshape(-1, n_outputs) / len(members)
@@ -98,7 +66,7 @@ def _forest(model: Any, members: list[Any]) -> Form:
     return Form(builder.build(), classes=classes)
 
 
-def _add(builder: Builder, tree: Any, value: Floats) -> None:
+def _add(builder: TreeBuilder, tree: Any, value: Floats) -> None:
     """Add a tree with given values of its nodes."""
     left, right = tree.children_left.tolist(), tree.children_right.tolist()
     feature, threshold = tree.feature.tolist(), tree.threshold.tolist()
@@ -129,7 +97,7 @@ def _boosted(model: Any) -> Form:
     # exponential loss makes expit(2 margin) of a margin
     factor = 2.0 if model.loss == "exponential" else 1.0
     bias = model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32))[0]
-    builder = Builder(model.n_features_in_, factor * bias)
+    builder = TreeBuilder(model.n_features_in_, factor * bias)
     for stage in model.estimators_:
         for output, member in enumerate(stage):
             value = np.zeros((member.tree_.node_count, len(bias)))
@@ -148,61 +116,61 @@ def _link(classes: Any, n_outputs: int) -> str:
 def _binned(model: Any) -> Form:
     """Read histogram gradient boosting, which has its own trees."""
     bias = np.ravel(model._baseline_prediction)
-    builder = Builder(model.n_features_in_, bias)
-    column = _columns(model)
-    known = {feature: len(values) for feature, values in feature_values(model).items()}
+    builder = TreeBuilder(model.n_features_in_, bias)
+    listed: dict[int, list[Any]] = {}
+    columns = np.arange(model.n_features_in_)
+    if model.is_categorical_ is not None:
+        # trees have the categorical columns first
+        columns = np.argsort(~model.is_categorical_, kind="stable")
+        encoder = model._preprocessor.named_transformers_["encoder"]
+        for feature, values in zip(columns.tolist(), encoder.categories_, strict=False):
+            # NaN, the last if any, is no category
+            listed[feature] = [value for value in values.tolist() if value == value]
     for stage in model._predictors:
         for output, member in enumerate(stage):
-            _add_binned(builder, member, output, column, known)
+            _add_binned(builder, member, output, columns, listed)
     classes = getattr(model, "classes_", None)
     link = "exp" if model.loss in ("poisson", "gamma") else _link(classes, len(bias))
-    return Form(builder.build(), link, classes)
+    return Form(builder.build(), link, classes, categories=listed)
 
 
 def _add_binned(
-    builder: Builder, member: Any, output: int, column: Ints, known: dict[int, int]
+    builder: TreeBuilder, member: Any, output: int, columns: Ints, listed: Categories
 ) -> None:
     """Add a tree of histogram gradient boosting."""
     nodes, bits = member.nodes, member.raw_left_cat_bitsets
 
-    def look(at: int) -> SplitOrLeaf[int]:
-        node = nodes[at]
+    def look(index: int) -> SplitOrLeaf[int]:
+        node = nodes[index]
         if node["is_leaf"]:
             return builder.spread(node["value"], output)
-        feature = int(column[node["feature_idx"]])
+        feature = int(columns[node["feature_idx"]])
         left, right = int(node["left"]), int(node["right"])
         missing = bool(node["missing_go_to_left"])
         if not node["is_categorical"]:
             return Question(feature, float(node["num_threshold"]), missing=missing), left, right
         words = bits[node["bitset_idx"]]
-        goes_left = [bool(words[i // 32] >> (i % 32) & 1) for i in range(known[feature])]
+        goes_left = [bool(words[i // 32] >> (i % 32) & 1) for i in range(len(listed[feature]))]
         # categories it does not know go where missing ones go: ask for those that do not
-        others = frozenset(float(i) for i, there in enumerate(goes_left) if there != missing)
+        others = frozenset(float(i) for i, is_left in enumerate(goes_left) if is_left != missing)
         children = (right, left) if missing else (left, right)
         return Question(feature, among=others), *children
 
     builder.add(0, look)
 
 
-def _columns(model: Any) -> Ints:
-    """Find the user's columns that its trees' columns are: categorical ones are put first."""
-    if model.is_categorical_ is None:
-        return np.arange(model.n_features_in_)
-    return np.argsort(~model.is_categorical_, kind="stable")
-
-
 def _bagged(model: Any) -> Form:
     """Read the mean of models that each see some of the features."""
     classes = getattr(model, "classes_", None)
     n_members = len(model.estimators_)
-    builder = Builder(model.n_features_in_, np.zeros(1 if classes is None else len(classes)))
+    builder = TreeBuilder(model.n_features_in_, np.zeros(1 if classes is None else len(classes)))
     for member, features in zip(model.estimators_, model.estimators_features_, strict=True):
         form = read(member)
         if (
             form is None
             or not isinstance(form.margin, Trees)
             or form.link != "identity"
-            or feature_values(member)
+            or form.categories
         ):
             raise Unreadable(
                 f"{type(model).__name__} takes the mean of {type(member).__name__} models, "
@@ -216,13 +184,13 @@ def _bagged(model: Any) -> Form:
 
 def _adaptive(model: Any) -> Form:
     """Read AdaBoost: the votes of trees, weighted."""
-    if isinstance(model, AdaBoostRegressor):
+    if isinstance(model, ensemble.AdaBoostRegressor):
         raise Unreadable(
             "AdaBoostRegressor predicts a weighted median of its trees, which is no sum: "
             "use gradient boosting or a forest."
         )
     n_classes = model.n_classes_
-    if n_classes == 1 or not all(isinstance(each, TREES) for each in model.estimators_):
+    if n_classes == 1 or not all(isinstance(member, TREES) for member in model.estimators_):
         raise Unreadable(
             "AdaBoostClassifier is read if it has decision trees and at least two classes: "
             "set estimator to a DecisionTreeClassifier."
@@ -232,7 +200,7 @@ def _adaptive(model: Any) -> Form:
     vote = (n_classes * np.eye(n_classes) - 1.0) / (n_classes - 1) ** 2
     if n_classes == 2:
         vote = vote[:, 1:] - vote[:, :1]
-    builder = Builder(model.n_features_in_, np.zeros(vote.shape[1]))
+    builder = TreeBuilder(model.n_features_in_, np.zeros(vote.shape[1]))
     total = model.estimator_weights_.sum()
     for member, weight in zip(model.estimators_, model.estimator_weights_, strict=False):
         winner = member.classes_[np.argmax(member.tree_.value[:, 0], axis=1)]

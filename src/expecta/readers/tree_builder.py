@@ -1,8 +1,8 @@
-"""What readers share: putting nodes together to trees, and the numbers of categories.
+"""Build sums of trees node by node: what readers of trees share.
 
 Trees see the user's features in the order of the model's columns, as they are, except for
-those that ``feature_values`` of a reader has a list for. Of these they see the place of the
-value in the list, or -1 if it is not there: see :func:`places`.
+those that ``Form.categories`` has a list for. Of these they see the position of the value in
+the list, or -1 if it is not there: see :func:`category_positions`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,25 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from expecta.common.arrays import Floats, Ints
 from expecta.readers.forms import Question, Trees
 
-__all__ = ["Builder", "SplitOrLeaf", "below", "comes_from", "places"]
+__all__ = [
+    "SplitOrLeaf",
+    "TreeBuilder",
+    "boosted_link",
+    "category_positions",
+    "code_notes",
+    "float_below",
+]
 
 Node = TypeVar("Node")
 SplitOrLeaf: TypeAlias = tuple[Question, Node, Node] | Floats  # a split, or the value of a leaf
 
 
-class Builder:
+class TreeBuilder:
     """Collects trees, node by node, and questions without repeating them.
 
     Parameters
@@ -44,37 +52,37 @@ class Builder:
         self._value: list[Floats] = []
 
     def add(self, root: Node, look: Callable[[Node], SplitOrLeaf[Node]]) -> None:
-        """Add a tree, given its root and what one sees at a node."""
+        """Add a tree, given its root and a function that returns the split or leaf at a node."""
         first = look(root)
         if not isinstance(first, tuple):
             self.bias += first  # a tree that is one leaf is a constant
             return
-        nothing = np.zeros(len(self.bias))
+        no_value = np.zeros(len(self.bias))
         todo: list[tuple[SplitOrLeaf[Node], int, int]] = [(first, -1, 0)]
         while todo:
-            seen, parent, side = todo.pop()
+            at_node, parent, side = todo.pop()
             node = len(self._question)
             if parent >= 0:
                 self._child[parent][side] = node
             self._child.append([0, 0])
-            if isinstance(seen, tuple):
-                question, left, right = seen
+            if isinstance(at_node, tuple):
+                question, left, right = at_node
                 self._question.append(self._number(question))
-                self._value.append(nothing)
+                self._value.append(no_value)
                 todo += [(look(right), node, 1), (look(left), node, 0)]
             else:
                 self._question.append(-1)
-                self._value.append(seen)
+                self._value.append(at_node)
         self._start.append(len(self._question))
 
     def include(self, trees: Trees, scale: float, features: Ints, outputs: Ints) -> None:
         """Add the trees of a model that sees some of the features and has some outputs."""
 
         def look(node: int) -> SplitOrLeaf[int]:
-            asked = int(trees.question[node])
-            if asked < 0:
+            number = int(trees.question[node])
+            if number < 0:
                 return self.spread(scale * trees.value[node], outputs)
-            question = trees.questions[asked]
+            question = trees.questions[number]
             moved = replace(question, feature=int(features[question.feature]))
             return moved, int(trees.left[node]), int(trees.right[node])
 
@@ -113,33 +121,49 @@ class Builder:
         return number
 
 
-def comes_from(model: Any, library: str, *names: str) -> bool:
-    """Whether a model is of one of a library's classes, without importing the library."""
-    return any(
-        kind.__module__.split(".")[0] == library and kind.__name__ in names
-        for kind in type(model).__mro__
-    )
+def boosted_link(
+    model: Any, link: str, n_outputs: int, *, classifier: bool, binary: bool
+) -> tuple[str, npt.NDArray[np.generic] | None]:
+    """Return the link and the classes of a booster.
+
+    ``link`` is that of its objective. A classifier has labels, and probabilities only if the
+    link gives some; a booster by itself numbers its classes, two if it is ``binary``.
+    """
+    if classifier:
+        has_probabilities = link in ("logistic", "softmax")
+        return link if has_probabilities else "none", np.asarray(model.classes_)
+    if link == "softmax":
+        return link, np.arange(n_outputs)
+    return link, np.arange(2) if binary else None
 
 
-def below(threshold: float, kind: type[np.floating[Any]] = np.float64) -> float:
-    """Find the greatest number below a threshold: x < threshold is x <= that."""
+def code_notes(categorical: Iterable[int], listed: Iterable[int]) -> tuple[str, ...]:
+    """Warn of categorical features without a list of categories: they are seen as codes."""
+    codes = sorted(set(categorical) - set(listed))
+    if not codes:
+        return ()
+    return (f"Features {codes} hold categories as whole numbers, the codes of the training data.",)
+
+
+def float_below(threshold: float, kind: type[np.floating[Any]] = np.float64) -> float:
+    """Return the greatest number below a threshold: x < threshold is x <= that."""
     return float(np.nextafter(kind(threshold), kind(-np.inf)))
 
 
-def places(values: Iterable[Any], listed: Sequence[Any]) -> Floats:
-    """Find places of values in a list of categories: NaN if unknown, -1 if not listed.
+def category_positions(values: Iterable[Any], listed: Sequence[Any]) -> Floats:
+    """Return the position of each value in a list of categories: NaN if missing, -1 if not listed.
 
     Some libraries list all categories as text. There the number 3.0 is found as "3".
 
-    >>> places(["b", None, "c"], ["a", "b"]).tolist()
+    >>> category_positions(["b", None, "c"], ["a", "b"]).tolist()
     [1.0, nan, -1.0]
-    >>> places([3.0, 4], ["3", "4"]).tolist()
+    >>> category_positions([3.0, 4], ["3", "4"]).tolist()
     [0.0, 1.0]
     """
-    known = {value: float(place) for place, value in enumerate(listed)}
+    known = {value: float(position) for position, value in enumerate(listed)}
     all_text = all(isinstance(value, str) for value in listed)
 
-    def find(value: Any) -> float:
+    def position(value: Any) -> float:
         if value in known:
             return known[value]
         # pandas' NA is neither the same as itself nor different
@@ -148,4 +172,4 @@ def places(values: Iterable[Any], listed: Sequence[Any]) -> Floats:
         whole = isinstance(value, float | np.floating) and float(value).is_integer()
         return known.get(str(int(value) if whole else value), -1.0) if all_text else -1.0
 
-    return np.array([find(value) for value in values], dtype=np.float64)
+    return np.array([position(value) for value in values], dtype=np.float64)

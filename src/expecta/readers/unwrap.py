@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from expecta.common.arrays import Floats
 from expecta.readers import Unreadable
-from expecta.readers.feature_sources import absent
+from expecta.readers.feature_sources import does_nothing
 from expecta.readers.forms import Form, Linear
 from expecta.readers.library_class import library_class
 
-__all__ = ["Target", "Unwrapped", "unwrap"]
+__all__ = ["TargetTransform", "Unwrapped", "unwrap"]
 
 METHODS = ["transform", "predict", "predict_proba", "decision_function"]
 SEARCHES = {"GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"}
@@ -22,8 +22,8 @@ ENSEMBLES = {"VotingRegressor", "VotingClassifier", "StackingRegressor", "Stacki
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
-    """What becomes of a regressor's output: a multiple of it, or of its exponential, and a shift.
+class TargetTransform:
+    """A multiple of a regressor's output or of its exponential, plus a shift.
 
     Parameters
     ----------
@@ -37,20 +37,21 @@ class Target:
     shift: Floats = field(default_factory=lambda: np.zeros(1))
     exponential: bool = False
 
-    def after(self, inner: Target) -> Target:
-        """Return this applied to the result of another."""
+    def after(self, inner: TargetTransform) -> TargetTransform:
+        """Return this transformation applied to the result of another."""
         if self.exponential:
             if np.any(inner.factor != 1) or np.any(inner.shift != 0) or inner.exponential:
                 raise Unreadable("the target is transformed twice; sampling is used instead")
             return self
         factor, shift = self.factor * inner.factor, self.factor * inner.shift + self.shift
-        return Target(factor, shift, inner.exponential)
+        return TargetTransform(factor, shift, inner.exponential)
 
     def applied(self, form: Form) -> Form:
         """Return the form of the model whose target was transformed.
 
         >>> form = Form(Linear(np.array([[3.0]]), np.array([1.0])))
-        >>> Target(np.array([2.0]), np.array([10.0])).applied(form).margin(np.array([[1.0]]))
+        >>> double = TargetTransform(np.array([2.0]), np.array([10.0]))
+        >>> double.applied(form).margin(np.array([[1.0]]))
         array([[18.]])
         """
         factor, shift, link = self.factor, self.shift, form.link
@@ -80,8 +81,8 @@ class Unwrapped:
     """A model taken apart: transformers of its inputs in order, the model, and its target."""
 
     steps: tuple[Any, ...]
-    final: Any
-    target: Target
+    model: Any
+    target: TargetTransform
 
 
 def unwrap(model: Any) -> Unwrapped:
@@ -96,18 +97,18 @@ def unwrap(model: Any) -> Unwrapped:
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> model = make_pipeline(StandardScaler(), LinearRegression()).fit([[0.0], [2.0]], [1.0, 2.0])
-    >>> unwrap(model).final
+    >>> unwrap(model).model
     LinearRegression()
     """
     steps: list[Any] = []
-    target = Target()
+    target = TargetTransform()
     while True:
         name = library_class(model, METHODS)
         if name == "Pipeline":
             *before, (_, last) = model.steps
-            if absent(last):
+            if does_nothing(last):
                 raise Unreadable("the pipeline ends without a model; add one, and fit it again")
-            steps += [step for _, step in before if not absent(step)]
+            steps += [step for _, step in before if not does_nothing(step)]
             model = last
         elif name == "FrozenEstimator":
             model = model.estimator
@@ -125,29 +126,29 @@ def unwrap(model: Any) -> Unwrapped:
             return Unwrapped(tuple(steps), model, target)
 
 
-def _inverse(transformer: Any) -> Target:
+def _inverse(transformer: Any) -> TargetTransform:
     """Return how a prediction comes from that of a transformed target."""
     name = library_class(transformer, ["transform", "inverse_transform"])
     if name == "Pipeline":
-        found = Target()
+        inverse = TargetTransform()
         for _, step in transformer.steps:  # the first to be applied is the last to be undone
-            if not absent(step):
-                found = found.after(_inverse(step))
-        return found
+            if not does_nothing(step):
+                inverse = inverse.after(_inverse(step))
+        return inverse
     if name == "FunctionTransformer" and not transformer.inv_kw_args:
         if transformer.inverse_func is None:
-            return Target()
+            return TargetTransform()
         if transformer.inverse_func is np.exp:
-            return Target(exponential=True)
+            return TargetTransform(exponential=True)
     if name == "StandardScaler":
         mean = transformer.mean_ if transformer.with_mean else None  # it has one in any case
-        return Target(_or(transformer.scale_, 1.0), _or(mean, 0.0))
+        return TargetTransform(_or(transformer.scale_, 1.0), _or(mean, 0.0))
     if name == "RobustScaler":
-        return Target(_or(transformer.scale_, 1.0), _or(transformer.center_, 0.0))
+        return TargetTransform(_or(transformer.scale_, 1.0), _or(transformer.center_, 0.0))
     if name == "MaxAbsScaler":
-        return Target(_or(transformer.scale_, 1.0))
+        return TargetTransform(_or(transformer.scale_, 1.0))
     if name == "MinMaxScaler":
-        return Target(1.0 / transformer.scale_, -transformer.min_ / transformer.scale_)
+        return TargetTransform(1.0 / transformer.scale_, -transformer.min_ / transformer.scale_)
     raise Unreadable(
         f"the target was transformed by {type(transformer).__name__}, which is not a straight "
         f"line; sampling is used instead"

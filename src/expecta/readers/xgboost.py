@@ -1,4 +1,4 @@
-"""Reads boosted trees and boosted linear models of XGBoost."""
+"""Read boosted trees and boosted linear models of XGBoost."""
 
 from __future__ import annotations
 
@@ -13,40 +13,37 @@ from sklearn.utils.validation import check_is_fitted
 
 from expecta.common.arrays import Floats
 from expecta.readers import Unreadable
-from expecta.readers.forms import Form, Linear, Question, Trees
-from expecta.readers.tree_builder import Builder, SplitOrLeaf, below, comes_from
+from expecta.readers.forms import Categories, Form, Linear, Question, Trees
+from expecta.readers.library_class import is_from
+from expecta.readers.tree_builder import (
+    SplitOrLeaf,
+    TreeBuilder,
+    boosted_link,
+    code_notes,
+    float_below,
+)
 
-__all__ = ["feature_values", "read"]
+__all__ = ["read"]
 
 LINKS = {
-    "reg:squarederror": "identity",
-    "reg:squaredlogerror": "identity",
-    "reg:absoluteerror": "identity",
-    "reg:pseudohubererror": "identity",
-    "reg:quantileerror": "identity",
-    "reg:linear": "identity",
-    "rank:ndcg": "identity",
-    "rank:map": "identity",
-    "rank:pairwise": "identity",
-    "binary:logitraw": "identity",
-    "binary:logistic": "logistic",
-    "reg:logistic": "logistic",
-    "multi:softprob": "softmax",
-    "multi:softmax": "softmax",
-    "count:poisson": "exp",
-    "reg:gamma": "exp",
-    "reg:tweedie": "exp",
-    "survival:cox": "exp",
-    "survival:aft": "exp",
+    **dict.fromkeys(["reg:squarederror", "reg:squaredlogerror", "reg:absoluteerror"], "identity"),
+    **dict.fromkeys(["reg:pseudohubererror", "reg:quantileerror", "reg:linear"], "identity"),
+    **dict.fromkeys(["rank:ndcg", "rank:map", "rank:pairwise", "binary:logitraw"], "identity"),
+    **dict.fromkeys(["binary:logistic", "reg:logistic"], "logistic"),
+    **dict.fromkeys(["multi:softprob", "multi:softmax"], "softmax"),
+    **dict.fromkeys(["count:poisson", "reg:gamma", "reg:tweedie"], "exp"),
+    **dict.fromkeys(["survival:cox", "survival:aft"], "exp"),
 }
 
 
-def read(model: Any) -> Form | None:
+def read(model: Any, categories: Categories | None = None) -> Form | None:
     """Read a fitted model of XGBoost: an estimator of its scikit-learn interface or a booster.
 
     Returns None if it is something else. As in its predictions, an estimator that stopped early
     has the trees up to its best iteration, and a booster all. Trees ask numbers with 32 bits.
     A category that it does not know goes left, as a number out of range does in XGBoost.
+    Versions before 3.1 do not keep the categories of a frame; there, and for arrays with
+    categorical columns, trees see the codes that the model was given.
     """
     learner = _learner(model)
     if learner is None:
@@ -58,42 +55,31 @@ def read(model: Any) -> Form | None:
             "function of a sum of trees: fit with another objective."
         )
     bias = _bias(learner, LINKS[objective])
-    classifies = comes_from(model, "xgboost", "XGBClassifier")
-    if classifies and int(learner["learner_model_param"].get("num_target", 1)) > 1:
+    classifier = is_from(model, "xgboost", "XGBClassifier")
+    if classifier and int(learner["learner_model_param"].get("num_target", 1)) > 1:
         raise Unreadable(
             f"{type(model).__name__} predicts {len(bias)} classes at once: "
             "fit a classifier for each."
         )
-    link, classes = LINKS[objective], None
-    if classifies:
-        classes = np.asarray(model.classes_)
-        link = link if link in ("logistic", "softmax") else "none"
-    elif link == "softmax":
-        classes = np.arange(len(bias))
-    elif objective == "binary:logistic" and comes_from(model, "xgboost", "Booster"):
-        classes = np.arange(2)
+    binary = objective == "binary:logistic" and is_from(model, "xgboost", "Booster")
+    link, classes = boosted_link(
+        model, LINKS[objective], len(bias), classifier=classifier, binary=binary
+    )
     booster = learner["gradient_booster"]
     if booster["name"] == "gblinear":
-        note = "XGBoost takes an unknown value for 0 in a linear model."
+        note = "XGBoost takes a missing value for 0 in a linear model."
         return Form(_linear(model, booster, len(bias)), link, classes, (note,))
     best = getattr(model, "best_iteration", None) if hasattr(model, "get_booster") else None
-    return Form(_trees(learner, bias, best), link, classes, _notes(learner))
-
-
-def feature_values(model: Any) -> dict[int, list[Any]]:
-    """List the categories of features that were categorical in a frame.
-
-    Trees see places in these lists. Versions before 3.1 do not keep them; there, and for arrays
-    with categorical columns, trees see the codes that the model was given.
-    """
-    learner = _learner(model)
-    return {} if learner is None else _categories(learner)
+    listed = _categories(learner)
+    categorical = [j for j, kind in enumerate(learner["feature_types"]) if kind == "c"]
+    notes = code_notes(categorical, listed)
+    return Form(_trees(learner, bias, best), link, classes, notes, listed)
 
 
 def _learner(model: Any) -> dict[str, Any] | None:
     """Return all that XGBoost would write to a file."""
     booster = model
-    if comes_from(model, "xgboost", "XGBModel"):
+    if is_from(model, "xgboost", "XGBModel"):
         check_is_fitted(model)
         if not np.isnan(model.missing):
             raise Unreadable(
@@ -101,7 +87,7 @@ def _learner(model: Any) -> dict[str, Any] | None:
                 "unknown: put NaN in its place in the data and set_params(missing=np.nan)."
             )
         booster = model.get_booster()
-    elif not comes_from(model, "xgboost", "Booster"):
+    elif not is_from(model, "xgboost", "Booster"):
         return None
     learner: dict[str, Any] = json.loads(bytes(booster.save_raw("json")))["learner"]
     return learner
@@ -132,34 +118,35 @@ def _linear(model: Any, booster: dict[str, Any], n_outputs: int) -> Linear:
     return Linear(weights[:-1], np.float64(bias).reshape(n_outputs))
 
 
+def _tree_model(learner: dict[str, Any]) -> dict[str, Any]:
+    """Return the part that holds the trees and the categories of their features."""
+    booster = learner["gradient_booster"]
+    model: dict[str, Any] = (booster["gbtree"] if booster["name"] == "dart" else booster)["model"]
+    return model
+
+
 def _trees(learner: dict[str, Any], bias: Floats, best: int | None) -> Trees:
     """Read the trees up to the best iteration, or all."""
-    booster = learner["gradient_booster"]
-    model = booster["gbtree"]["model"] if booster["name"] == "dart" else booster["model"]
+    model = _tree_model(learner)
     trees, output_of = model["trees"], model["tree_info"]
-    weights = booster.get("weight_drop", np.ones(len(trees)))
+    weights = learner["gradient_booster"].get("weight_drop", np.ones(len(trees)))
     if best is not None:
         forest = max(int(model["gbtree_model_param"]["num_parallel_tree"]), 1)
         ends = model.get("iteration_indptr") or np.arange(0, len(trees) + 1, forest * len(bias))
         trees = trees[: ends[best + 1]]
-    builder = Builder(int(learner["learner_model_param"]["num_feature"]), bias)
+    builder = TreeBuilder(int(learner["learner_model_param"]["num_feature"]), bias)
     for tree, output, weight in zip(trees, output_of, weights, strict=False):
         _add(builder, tree, output, float(weight))
     return builder.build()
 
 
-def _add(builder: Builder, tree: dict[str, Any], output: int, weight: float) -> None:
+def _add(builder: TreeBuilder, tree: dict[str, Any], output: int, weight: float) -> None:
     """Add a tree."""
     left, right = tree["left_children"], tree["right_children"]
     feature, condition = tree["split_indices"], tree["split_conditions"]
     size = int(tree["tree_param"]["size_leaf_vector"])
-    listed = dict(
-        zip(
-            tree["categories_nodes"],
-            zip(tree["categories_segments"], tree["categories_sizes"], strict=True),
-            strict=True,
-        )
-    )
+    segments = zip(tree["categories_segments"], tree["categories_sizes"], strict=True)
+    segment_of = dict(zip(tree["categories_nodes"], segments, strict=True))
 
     def value(node: int) -> Floats:
         if size <= 1:
@@ -167,18 +154,18 @@ def _add(builder: Builder, tree: dict[str, Any], output: int, weight: float) -> 
         # since 3.2 vectors of leaves are apart, their numbers in place of right children
         apart = "leaf_weights" in tree
         row = right[node] if apart else node
-        found = tree["leaf_weights" if apart else "base_weights"][row * size : (row + 1) * size]
-        return weight * np.array(found)
+        weights = tree["leaf_weights" if apart else "base_weights"]
+        return weight * np.array(weights[row * size : (row + 1) * size])
 
     def look(node: int) -> SplitOrLeaf[int]:
         if left[node] < 0:
             return value(node)
         default_left = bool(tree["default_left"][node])
-        if node not in listed:
-            most = below(condition[node], np.float32)
-            question = Question(feature[node], most, single=True, missing=default_left)
+        if node not in segment_of:
+            at_most = float_below(condition[node], np.float32)
+            question = Question(feature[node], at_most, single=True, missing=default_left)
             return question, left[node], right[node]
-        first, number = listed[node]
+        first, number = segment_of[node]
         goes_right = frozenset(map(float, tree["categories"][first : first + number]))
         question = Question(feature[node], among=goes_right, missing=not default_left)
         return question, right[node], left[node]
@@ -188,13 +175,11 @@ def _add(builder: Builder, tree: dict[str, Any], output: int, weight: float) -> 
 
 def _categories(learner: dict[str, Any]) -> dict[int, list[Any]]:
     """Read the categories of a frame, in the order of their codes."""
-    booster = learner["gradient_booster"]
-    model = booster["gbtree"]["model"] if booster["name"] == "dart" else booster["model"]
-    found: dict[int, list[Any]] = {}
-    for feature, kept in enumerate(model.get("cats", {}).get("enc", [])):
-        values = kept["values"]
-        if "offsets" not in kept:
-            found[feature] = values
+    listed: dict[int, list[Any]] = {}
+    for feature, encoding in enumerate(_tree_model(learner).get("cats", {}).get("enc", [])):
+        values = encoding["values"]
+        if "offsets" not in encoding:
+            listed[feature] = values
         elif values:
             # it takes lengths for those of bytes, and loses the end of other texts
             if min(values) < 0 or max(values) > 127:
@@ -202,15 +187,6 @@ def _categories(learner: dict[str, Any]) -> dict[int, list[Any]]:
                     f"XGBoost does not keep the categories of feature {feature}, which have other "
                     "letters than English ones: rename these categories and fit again."
                 )
-            ends, text = kept["offsets"], bytes(values).decode("ascii")
-            found[feature] = [text[a:b] for a, b in pairwise(ends)]
-    return found
-
-
-def _notes(learner: dict[str, Any]) -> tuple[str, ...]:
-    """Warn of categories that are codes."""
-    kinds = [place for place, kind in enumerate(learner["feature_types"]) if kind == "c"]
-    codes = [place for place in kinds if place not in _categories(learner)]
-    if not codes:
-        return ()
-    return (f"Features {codes} hold categories as whole numbers, the codes of the training data.",)
+            text = bytes(values).decode("ascii")
+            listed[feature] = [text[a:b] for a, b in pairwise(encoding["offsets"])]
+    return listed

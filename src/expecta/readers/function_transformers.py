@@ -1,4 +1,4 @@
-"""What functions of users do: known for some, tried on rows for others."""
+"""Find out what a FunctionTransformer does: known for some functions, tried on rows for others."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy.typing as npt
 from scipy import sparse, special
 
 from expecta.common.arrays import Bools
-from expecta.readers import Unreadable
-from expecta.readers import frames as raw
+from expecta.readers import Unreadable, frames
 
-__all__ = ["signs"]
+__all__ = ["function_signs"]
 
 # Those that never fall, wherever they are defined.
 GROWING = frozenset(
@@ -25,21 +24,21 @@ GROWING = frozenset(
 FALLING = frozenset({np.negative, np.arccos, special.erfc})
 
 
-def signs(step: Any, data: Any, notes: list[str]) -> list[int]:
+def function_signs(step: Any, data: Any, notes: list[str]) -> list[int]:
     """Return a sign for each output of a FunctionTransformer.
 
-    With one input all outputs come from it. With several, each comes from the input in its
-    place. A function that is not known to be like that is tried on the rows, and a note says
-    so: a trial can refute it but not prove it.
+    With one input all outputs come from it. With several, each comes from the input at its
+    position. A function that is not known to be like that is tried on the rows, and a note
+    says so: a trial can refute it but not prove it.
     """
-    width, function = raw.width(data), step.func
+    width, function = frames.width(data), step.func
     if function is None:
         return [1] * width
     if isinstance(function, np.ufunc) and function.nin == function.nout == 1 and not step.kw_args:
         return [int(function in GROWING) - int(function in FALLING)] * width
     name = getattr(function, "__name__", type(function).__name__)
     try:
-        found = _tried(step, data, name)
+        outputs = _tried(step, data, name)
     except Unreadable:
         raise
     except Exception as problem:
@@ -50,38 +49,40 @@ def signs(step: Any, data: Any, notes: list[str]) -> list[int]:
     notes.append(
         f"The function {name!r} of a FunctionTransformer is taken to treat each row"
         + (" and each column" if width > 1 else "")
-        + f" by itself; {len(found)} rows agree with that."
+        + f" by itself; {len(outputs)} rows agree with that."
     )
-    return [0] * found.shape[1]
+    return [0] * outputs.shape[1]
 
 
 def _tried(step: Any, data: Any, name: str) -> npt.NDArray[np.str_]:
     """Return the outputs, if those of a row depend on nothing but their input in that row."""
-    rows, width = int(data.shape[0]), raw.width(data)
+    rows, width = int(data.shape[0]), frames.width(data)
     if rows < 2:
         raise Unreadable(
             f"the function {name!r} of a FunctionTransformer can be anything; pass two or more "
             f"training rows, so that it is tried on them"
         )
-    every = np.arange(rows)
-    whole = _cells(raw.transformed(step, data))
-    alone = [_cells(raw.transformed(step, raw.take(data, part))) for part in (every[:1], every[1:])]
-    if not np.all(_equal(np.concatenate(alone), whole)):
+    order = np.arange(rows)
+    together = _cells(frames.transformed(step, data))
+    apart = [
+        _cells(frames.transformed(step, frames.take(data, part))) for part in (order[:1], order[1:])
+    ]
+    if not np.all(_equal(np.concatenate(apart), together)):
         raise Unreadable(
             f"the function {name!r} of a FunctionTransformer computes a row from other rows; "
             f"sampling is used instead"
         )
     if width == 1:
-        return whole
-    if whole.shape[1] != width:
+        return together
+    if together.shape[1] != width:
         raise _mixed(name)
-    moved = raw.take(data, np.roll(every, 1))
+    moved = frames.take(data, np.roll(order, 1))
     for j in range(width):
-        other = raw.put(data, j, raw.pick(moved, [j], flat=True))
-        same = _equal(_cells(raw.transformed(step, other)), whole).all(axis=0)
+        other = frames.put(data, j, frames.pick(moved, [j], flat=True))
+        same = _equal(_cells(frames.transformed(step, other)), together).all(axis=0)
         if not np.all(np.delete(same, j)):
             raise _mixed(name)
-    return whole
+    return together
 
 
 def _mixed(name: str) -> Unreadable:
@@ -94,12 +95,10 @@ def _cells(output: Any) -> npt.NDArray[Any]:
     """Return an output as an array, of numbers where it can be, else of text."""
     output = output.toarray() if sparse.issparse(output) else output
     try:
-        found = raw.numbers(output)
+        return frames.numbers(output)
     except Unreadable:
-        found = np.asarray(output, dtype=object)
-        found = found[:, None] if found.ndim == 1 else found
-        found = np.array([[repr(cell) for cell in row] for row in found.tolist()], dtype=np.str_)
-    return found
+        cells = np.asarray(output, dtype=object).reshape(len(output), -1)
+        return np.array([[repr(cell) for cell in row] for row in cells.tolist()], dtype=np.str_)
 
 
 def _equal(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> Bools:
