@@ -1,8 +1,11 @@
 """Pictures: complete, legible, valid, and saved whole or not at all."""
 
 import re
+import shutil
+import subprocess
 import xml.etree.ElementTree as ElementTree
-from itertools import combinations, pairwise
+from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,15 +21,12 @@ from expecta import (
 )
 from expecta.circuits import independent, leaf, linear, literal, node
 from expecta.circuits.drawing import Drawing, draw_circuit
-from expecta.circuits.drawing.diagram import diagram_of
-from expecta.circuits.drawing.labels import colours, variable_names
-from expecta.circuits.drawing.layout import lay_out, nearest_in_order
-from expecta.circuits.drawing.order import crossings, ordered_rows
-from expecta.circuits.drawing.tree import sideways_tree, upright_tree
-from expecta.common.errors import StructureError
+from expecta.circuits.drawing.labels import colours
+from expecta.circuits.drawing.layered_svg import layered_svg
+from expecta.common.errors import ExpectaError, StructureError
 
 SVG = "{http://www.w3.org/2000/svg}"
-ROUNDING = 0.01
+needs_dot = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 
 
 def positive(variable):
@@ -69,15 +69,22 @@ def figure_function(figure_vtree):
 
 
 def words(drawing):
-    """Return all words of a picture, tips and title left out."""
-    return [element.text for element in ElementTree.fromstring(drawing.svg).iter(f"{SVG}text")]
+    """Return all words of a picture that is drawn without Graphviz; tips and title left out."""
+    texts = ElementTree.fromstring(layered_svg(drawing.graph)).iter(f"{SVG}text")
+    return [element.text for element in texts][1:]
 
 
-def diagram(circuit, names=None):
-    weights = getattr(circuit, "weight", None)
-    parameters = np.exp(circuit.log_weight)[:, None] if weights is None else weights
-    words = variable_names(circuit.n_variables, names)
-    return diagram_of(circuit.structure, parameters, words, 1.0 if weights is None else 0.0)
+def dot_words(drawing):
+    """Return all words of a picture in Graphviz's language; tips, title and signs left out."""
+    labels = re.findall(r'\[label="((?:[^"\\]|\\.)*)"', drawing.dot)
+    lines = [line for label in labels for line in label.split("\\n")]
+    plain = [re.sub(r"\\(.)", r"\1", line).replace("&amp;", "&") for line in lines]
+    return [line for line in plain if line not in ("∨", "∧", "")]
+
+
+@pytest.fixture
+def without_dot(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda _: None)
 
 
 @st.composite
@@ -104,6 +111,7 @@ def test_the_distribution_of_figure_1_shows_every_literal_and_probability(figure
     literals = ["X1", "¬X1", "X2", "X3", "¬X2", "¬X3", "X2", "X3", "¬X3"]
     probabilities = ["0.2", "0.8", "0.6", "0.4", "1", "0.5", "0.5"]
     assert sorted(words(drawing)) == sorted(legend + literals + probabilities)
+    assert sorted(dot_words(drawing)) == sorted(legend + literals + probabilities)
 
 
 def test_the_function_of_figure_1_shows_every_parameter(figure_function):
@@ -113,17 +121,29 @@ def test_the_function_of_figure_1_shows_every_parameter(figure_function):
     assert sorted(map(float, shown)) == sorted(expected)
 
 
+def test_the_picture_in_the_docs_is_the_function_of_figure_1(figure_function):
+    drawing = figure_function.draw(["X1", "X2", "X3"])
+    path = Path(__file__).parents[2] / "docs" / "figure1.svg"
+    assert path.read_text(encoding="utf-8") == layered_svg(drawing.graph)
+
+
 def test_gates_have_two_shapes_and_the_colours_of_their_vtree_nodes(
     figure_vtree, figure_distribution
 ):
-    svg = ElementTree.fromstring(figure_distribution.draw().svg)
+    drawing = figure_distribution.draw()
+    svg = ElementTree.fromstring(layered_svg(drawing.graph))
     fills = [path.get("fill") for path in svg.iter(f"{SVG}path") if "A" in path.get("d")]
     colour = colours(figure_vtree)
     root, below = colour[4], colour[3]
     assert sorted(fills) == sorted([root] * 2 + [below] * 3)
     assert len([path for path in svg.iter(f"{SVG}path") if "Q" in path.get("d")]) == 4
-    vtree_svg = ElementTree.fromstring(figure_vtree.draw().svg)
+    vtree_svg = ElementTree.fromstring(layered_svg(figure_vtree.draw().graph))
     assert {disc.get("fill") for disc in vtree_svg.iter(f"{SVG}circle")} == {root, below}
+    houses = re.findall(r'shape=house.*fillcolor="(.*?)"', drawing.dot)
+    assert sorted(houses) == sorted(fills)
+    assert drawing.dot.count("shape=ellipse") == 4
+    circles = re.findall(r'shape=circle.*fillcolor="(.*?)"', figure_vtree.draw().dot)
+    assert set(circles) == {root, below}
 
 
 def test_every_inner_vtree_node_has_its_own_colour():
@@ -137,7 +157,7 @@ def test_categorical_leaves_are_literals_sets_or_tables():
     shown = words(g.draw())
     assert {"X0 = 0", "X0 = 1", "X0 = 2"} < set(shown)
     assert {"X1 ∈ {0, 4}", "X1 ∈ {1..3}", "any X2"} < set(shown)
-    assert {"3 more", "…", "8"} < set(shown)
+    assert {"X3", "8: 8", "…: 3 more"} < set(shown)
     assert not any(word.startswith("X3 =") for word in shown)
 
 
@@ -171,6 +191,7 @@ def test_names_are_escaped_in_both_notations():
     names = ['a<b>&"c"', "back\\slash\x00\nnew  line", "&lt;"]
     drawing = independent(Vtree.balanced(3), [[0.5, 0.5]] * 3).draw(names)
     assert {'a<b>&"c"', "back\\slash\ufffd new line", "&lt;"} < set(words(drawing))
+    assert sorted(dot_words(drawing)) == sorted(words(drawing))
     assert '"a<b>&amp;\\"c\\""' in drawing.dot
     assert '"¬(back\\\\slash\ufffd new line)"' in drawing.dot
     assert '"&amp;lt;"' in drawing.dot
@@ -193,204 +214,97 @@ def test_parameters_of_the_wrong_shape_are_refused(figure_distribution):
         draw_circuit(figure_distribution.structure, np.zeros((3, 1)))
 
 
+@pytest.mark.parametrize("with_dot", [False, pytest.param(True, marks=needs_dot)])
 @pytest.mark.parametrize("kind", ["vtree", "circuit", "summary"])
-def test_pictures_have_a_title_and_an_opaque_ground(kind, figure_vtree, figure_distribution):
+def test_pictures_have_a_title_and_an_opaque_ground(
+    kind, with_dot, figure_vtree, figure_distribution, monkeypatch
+):
+    if not with_dot:
+        monkeypatch.setattr("shutil.which", lambda _: None)
     large = random_probabilistic(Vtree.balanced(30), units=6, seed=0)
     drawn = {"vtree": figure_vtree, "circuit": figure_distribution, "summary": large}[kind]
     drawing = drawn.draw()
     svg = ElementTree.fromstring(drawing.svg)
     assert svg.get("role") == "img"
     assert svg.get("aria-label") == svg.find(f"{SVG}title").text == drawing.title
-    ground = svg.find(f"{SVG}rect")
-    assert (ground.get("width"), ground.get("fill")) == (svg.get("width"), "#ffffff")
+    if with_dot:
+        assert svg.find(f"{SVG}g/{SVG}polygon").get("fill") == "white"
+    else:
+        ground = svg.find(f"{SVG}rect")
+        assert (ground.get("width"), ground.get("fill")) == (svg.get("width"), "#ffffff")
 
 
 def test_the_same_circuit_gives_the_same_picture():
     one, other = (random_regression(Vtree.balanced(6), units=3, seed=5).draw() for _ in range(2))
     assert one == other
+    assert one.dot == other.dot
+    assert one.svg == other.svg
 
 
-# -- where things are ---------------------------------------------------------------------
-
-
-@given(circuits())
-@settings(max_examples=60, deadline=None)
-def test_nothing_overlaps(circuit):
-    layout = lay_out(diagram(circuit))
-    for one, other in combinations(layout.spots, 2):
-        assert not one.box.overlaps(other.box)
-    for spot in layout.spots:
-        box, shape = spot.box, spot.shape
-        parts = [label.box for label in shape.parameters + shape.literals]
-        parts += [shape.gate] if shape.gate else []
-        for one, other in combinations(parts, 2):
-            assert not one.overlaps(other)
-        for part in parts:
-            inside = part.moved(spot.x, spot.top)
-            assert box.left - ROUNDING <= inside.left
-            assert inside.right <= box.right + ROUNDING
-            assert box.top <= inside.top
-            assert inside.bottom <= box.bottom + ROUNDING
-        assert box.left >= -ROUNDING
-        assert box.right <= layout.width + ROUNDING
-        assert box.bottom <= layout.height + ROUNDING
+# -- how it is laid out without Graphviz ---------------------------------------------------
 
 
 @given(circuits())
 @settings(max_examples=60, deadline=None)
-def test_wires_of_two_sources_meet_only_where_they_cross(circuit):
-    layout = lay_out(diagram(circuit))
-    for one, other in combinations(layout.routes, 2):
-        for first in segments(one):
-            for second in segments(other):
-                assert not run_together(first, second)
-    for route in layout.routes:
-        for (x, y), (x_end, y_end) in segments(route):
-            left, right, top, bottom = min(x, x_end), max(x, x_end), min(y, y_end), max(y, y_end)
-            for spot in layout.spots:
-                box = spot.box
-                across = left < box.right - 1 and box.left + 1 < right
-                enters = across and top < box.bottom - 1 and box.top + 1 < bottom
-                # Only from below, at a gate that the wire ends in.
-                foot = spot.top + spot.shape.foot
-                assert not enters or (x == x_end and top >= foot - ROUNDING)
-
-
-def segments(route):
-    return [pair for line in route.lines for pair in pairwise(line)]
-
-
-def run_together(first, second):
-    """Whether two segments lie on one another for some length."""
-    for axis in (0, 1):
-        a, b = sorted(point[axis] for point in first), sorted(point[axis] for point in second)
-        level = [*(point[1 - axis] for point in first), *(point[1 - axis] for point in second)]
-        if max(level) - min(level) < 1 and min(a[1], b[1]) - max(a[0], b[0]) > ROUNDING:
-            return True
-    return False
-
-
-@given(circuits())
-@settings(max_examples=40, deadline=None)
 def test_wires_connect_what_the_circuit_connects(circuit):
-    drawn = diagram(circuit)
-    layout = lay_out(drawn)
-    drawn_wires = []
-    for route in layout.routes:
-        upwards = [line for line in route.lines if line[0][1] > line[-1][1]]
-        start = max((line[0] for line in upwards), key=lambda point: point[1])
-        for line in upwards:
-            drawn_wires += [(start, *port) for port in ports_at(line[-1], layout.spots)]
-    expected = []
-    for wire in drawn.wires:
-        source, target = layout.spots[wire.source], layout.spots[wire.target]
-        expected.append((source.x, source.top, target.x, target.top, wire.label))
-    found = [(*start, spot.x, spot.top, label) for start, spot, label in drawn_wires]
-    assert sorted(found) == sorted(expected)
+    graph = circuit.draw().graph
+    s = circuit.structure
+    gates = [node for node in graph.nodes if node.shape == "and"]
+    reached = {s.root}
+    elements = set()
+    for n in sorted(range(s.n_nodes), reverse=True):
+        if n in reached and s.vtree.variable[s.layer_of_node[n]] < 0:
+            for element in s.target[s.edge_start[n] : s.edge_start[n + 1]].tolist():
+                elements.add(element)
+                reached |= {int(s.left[element]), int(s.right[element])}
+    assert len(gates) == len(elements)
+    lower = {gate.name: [e for e in graph.edges if e.upper == gate.name] for gate in gates}
+    assert all(len(edges) == 2 for edges in lower.values())
+    inner = [n for n in reached if s.vtree.variable[s.layer_of_node[n]] < 0]
+    wires = [e for e in graph.edges if e.lower in lower]
+    assert len(wires) == sum(int(s.edge_start[n + 1] - s.edge_start[n]) for n in inner)
 
 
-def ports_at(point, spots):
-    """Return the gates that have an input at a point, with the input's label."""
-    found = []
-    for spot in spots:
-        shape = spot.shape
-        if spot.item.kind not in ("or", "and"):
-            continue
-        labels = [label.text for label in shape.parameters] or ["", ""]
-        for port, label in zip(shape.ports, labels, strict=True):
-            across, down = spot.x + port - point[0], spot.top + shape.foot - point[1]
-            if max(abs(across), abs(down)) < ROUNDING:
-                found.append((spot, label))
-    return found
+@given(circuits())
+@settings(max_examples=30, deadline=None)
+def test_wires_go_down_from_row_to_row(circuit):
+    graph = circuit.draw().graph
+    row = {node.name: node.row for node in graph.nodes}
+    for edge in graph.edges:
+        beside = edge.upper.startswith("v")  # the legend has a row for each kind of gate
+        assert row[edge.lower] - row[edge.upper] in ((1, 2) if beside else (1,))
 
 
-def test_inputs_of_an_or_gate_are_in_the_order_of_their_sources():
-    drawn = diagram(random_probabilistic(Vtree.balanced(8), units=4, seed=3))
-    layout = lay_out(drawn)
-    for number, spot in enumerate(layout.spots):
-        if spot.item.kind == "or":
-            inputs = [wire for wire in drawn.wires if wire.target == number]
-            inputs.sort(key=lambda wire: layout.spots[wire.source].x)
-            assert [wire.label for wire in inputs] == [p.text for p in spot.shape.parameters]
-
-
-def test_wires_go_up_from_row_to_row():
-    drawn = diagram(random_probabilistic(Vtree.random(8, seed=1, balanced=False), seed=1))
-    for wire in drawn.wires:
-        assert drawn.items[wire.source].row == drawn.items[wire.target].row + 1
-
-
-def test_a_circuit_that_shares_nothing_is_drawn_without_crossings(figure_function):
-    drawn = diagram(figure_function)
-    assert crossings(drawn, ordered_rows(drawn)) == 0
-
-
-def test_ordering_removes_crossings(monkeypatch):
-    drawn = diagram(random_probabilistic(Vtree.balanced(8), units=4, seed=3))
-    rows = ordered_rows(drawn)
-    monkeypatch.setattr("expecta.circuits.drawing.order.SWEEPS", 0)
-    assert crossings(drawn, rows) < crossings(drawn, ordered_rows(drawn))
-    assert [sorted(row) for row in rows] == [sorted(row) for row in ordered_rows(drawn)]
-
-
-def test_crossings_are_counted_pair_by_pair():
-    drawn = diagram(random_probabilistic(Vtree.balanced(8), units=4, seed=3))
-    rows = ordered_rows(drawn)
-    by_pairs = 0
-    place = {item: i for row in rows for i, item in enumerate(row)}
-    for one, other in combinations(drawn.wires, 2):
-        if drawn.items[one.target].row != drawn.items[other.target].row:
-            continue
-        ports = [w.port / 2 if drawn.items[w.target].kind == "and" else 0 for w in (one, other)]
-        above = place[one.target] + ports[0] - place[other.target] - ports[1]
-        by_pairs += above * (place[one.source] - place[other.source]) < 0
-    assert crossings(drawn, rows) == by_pairs
-
-
-@given(st.data())
-@settings(max_examples=50, deadline=None)
-def test_places_are_the_nearest_that_keep_their_distance(data):
-    n = data.draw(st.integers(1, 6))
-    numbers = st.floats(-50, 50)
-    wished = data.draw(st.lists(numbers, min_size=n, max_size=n))
-    weights = data.draw(st.lists(st.floats(0.1, 5), min_size=n, max_size=n))
-    apart = data.draw(st.lists(st.floats(0, 20), min_size=n - 1, max_size=n - 1))
-    found = np.array(nearest_in_order(wished, weights, apart))
-    assert np.all(np.diff(found) >= np.array(apart) - 1e-9)
-
-    def cost(places):
-        return float(np.sum(np.array(weights) * (np.array(places) - wished) ** 2))
-
-    # A convex cost is least where no allowed step towards another point lowers it.
-    other = np.sort(np.array(data.draw(st.lists(numbers, min_size=n, max_size=n))))
-    other += np.concatenate([[0.0], np.cumsum(apart)])
-    assert cost(found) <= cost(found + 1e-3 * (other - found)) + 1e-9
+@given(circuits())
+@settings(max_examples=60, deadline=None)
+def test_no_words_overlap(circuit):
+    drawing = circuit.draw()
+    svg = ElementTree.fromstring(layered_svg(drawing.graph))
+    width, height = float(svg.get("width")), float(svg.get("height"))
+    boxes = []
+    for text in svg.iter(f"{SVG}text"):
+        size, x, y = (float(text.get(name)) for name in ("font-size", "x", "y"))
+        half = 0.25 * size * len(text.text)  # about the width of letters
+        left = x if text.get("text-anchor") == "start" else x - half
+        assert left >= 0
+        assert left + 2 * half <= width + 1
+        assert size <= y <= height
+        boxes.append((left, y - 0.7 * size, left + 2 * half, y))
+    for one, other in combinations(boxes, 2):
+        across = min(one[2], other[2]) - max(one[0], other[0])
+        down = min(one[3], other[3]) - max(one[1], other[1])
+        assert across <= 0 or down <= 0
 
 
 @pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize("seed", range(5))
-def test_trees_do_not_overlap(seed, balanced):
+def test_nodes_of_trees_do_not_overlap(seed, balanced):
     vtree = Vtree.random(20, seed=seed, balanced=balanced)
     names = [f"variable {i}" * (i % 3 + 1) for i in range(20)]
-    texts = [names[x] if x >= 0 else "4 nodes, 8 elements" for x in vtree.variable]
-    for tree in (upright_tree(vtree, names), sideways_tree(vtree, texts)):
-        assert len(set(tree.places)) == len(vtree)
-        for one, other in combinations(tree.labels, 2):
-            assert not one.box.overlaps(other.box)
-        for label in tree.labels:
-            assert label.box.left >= 0
-            assert label.box.right <= tree.width
-            assert label.box.bottom <= tree.height
-
-
-def test_the_legend_finds_room_beside_the_circuit():
-    names = ["quite a long name"] * 6
-    circuit = linear(Vtree.right_linear(6), [[0.0, 1.0]] * 6)
-    bare, wide = (circuit.draw(n).svg for n in (None, names))
-    for svg in map(ElementTree.fromstring, (bare, wide)):
-        for disc in svg.iter(f"{SVG}circle"):
-            assert 0 < float(disc.get("cx")) < float(svg.get("width"))
-        assert len(list(svg.iter(f"{SVG}circle"))) == 5
+    svg = ElementTree.fromstring(layered_svg(vtree.draw(names).graph))
+    discs = [(float(d.get("cx")), float(d.get("cy"))) for d in svg.iter(f"{SVG}circle")]
+    assert len(set(discs)) == 19
+    assert all(0 < x < float(svg.get("width")) for x, _ in discs)
 
 
 # -- Graphviz -----------------------------------------------------------------------------
@@ -399,17 +313,16 @@ def test_the_legend_finds_room_beside_the_circuit():
 @given(circuits())
 @settings(max_examples=30, deadline=None)
 def test_dot_has_every_node_and_every_edge(circuit):
-    drawn = diagram(circuit)
-    dot = circuit.draw().dot
-    nodes = set(re.findall(r"^(n[\d_]+) \[", dot, re.MULTILINE))
-    edges = re.findall(r"^(n[\d_]+) -> (n[\d_]+)", dot, re.MULTILINE)
-    values = sum(len(item.choices) for item in drawn.items if item.kind == "values")
-    assert len(nodes) == len(drawn.items) + values
-    assert len(edges) == len(drawn.wires) + values
-    assert {end for edge in edges for end in edge} <= nodes
-    for wire in drawn.wires:
-        assert (f"n{wire.source}", f"n{wire.target}") in edges
+    drawing = circuit.draw()
+    dot, graph = drawing.dot, drawing.graph
+    nodes = re.findall(r"^(\w+) \[label=", dot, re.MULTILINE)
+    edges = re.findall(r"^(\w+) -> (\w+)", dot, re.MULTILINE)
+    assert nodes == [node.name for node in graph.nodes]
+    assert len(set(nodes)) == len(nodes)
+    assert edges == [(edge.upper, edge.lower) for edge in graph.edges]
+    assert {end for edge in edges for end in edge} <= set(nodes)
     assert dot.count("{") - dot.count("∈ {") == 1
+    assert sorted(dot_words(drawing)) == sorted(words(drawing))
 
 
 def test_dot_of_a_vtree_has_its_branches(figure_vtree):
@@ -437,11 +350,12 @@ def test_large_circuits_are_summarised(circuit):
     drawing = circuit.draw()
     s = circuit.structure
     assert f"{s.n_nodes} nodes and {s.n_elements} elements, by vtree node" in drawing.title
-    shown = words(drawing)[1:]
+    shown = words(drawing)
     assert len(shown) == len(circuit.vtree)
     root = s.n_elements - s.element_start[-2]
     assert f"1 node, {root} element" + ("s" if root > 1 else "") in shown
     assert sum(int(re.search(r"(\d+) nodes?", word)[1]) for word in shown) == s.n_nodes
+    assert sorted(dot_words(drawing)) == sorted(shown)
     assert len(re.findall(r"->", drawing.dot)) == len(circuit.vtree) - 1
 
 
@@ -471,9 +385,51 @@ def test_the_ending_chooses_the_notation(tmp_path, figure_vtree, name, notation)
 
 
 def test_other_endings_are_refused(tmp_path, figure_vtree):
-    with pytest.raises(ValueError, match=r"'a\.png'.*\.svg.*\.dot or \.gv"):
-        figure_vtree.draw().save(tmp_path / "a.png")
+    with pytest.raises(ValueError, match=r"'a\.bmp'.*\.svg, \.pdf or \.png.*\.dot or \.gv"):
+        figure_vtree.draw().save(tmp_path / "a.bmp")
     assert list(tmp_path.iterdir()) == []
+
+
+@needs_dot
+@pytest.mark.parametrize(("name", "start"), [("a.pdf", b"%PDF"), ("a.png", b"\x89PNG")])
+def test_graphviz_makes_other_pictures(tmp_path, figure_distribution, name, start):
+    figure_distribution.draw().save(tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(start)
+
+
+@needs_dot
+def test_graphviz_shows_the_same_words_and_tips():
+    names = ['a<b>&"c"', "back\\slash\x00\nnew  line", '&lt; id="x"', "<!--", "\\N \\G %s"]
+    drawing = independent(Vtree.balanced(5), [[0.5, 0.5]] * 5).draw(names)
+    svg = ElementTree.fromstring(drawing.svg)
+    shown = [text.text for text in svg.iter(f"{SVG}text")]
+    assert sorted(word for word in shown[1:] if word not in "∨∧") == sorted(words(drawing))
+    tips = {link.get("{http://www.w3.org/1999/xlink}title") for link in svg.iter(f"{SVG}a")}
+    assert {node.tip.replace("\\", "∖") for node in drawing.graph.nodes if node.tip} == tips
+    assert not [one for one in svg.iter() if one.get("id")]
+
+
+def test_without_graphviz_pictures_say_what_to_install(tmp_path, figure_vtree, without_dot):
+    drawing = figure_vtree.draw()
+    assert drawing.svg == layered_svg(drawing.graph)
+    with pytest.raises(ExpectaError, match=r"PNG needs .*apt install graphviz.*as \.svg or \.dot"):
+        drawing.save(tmp_path / "a.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_graphviz_that_fails_or_hangs_is_an_error(monkeypatch, figure_vtree):
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/dot")
+
+    def fail(command, **_):
+        raise subprocess.CalledProcessError(1, command, stderr=b"no such thing\n")
+
+    def hang(command, **options):
+        raise subprocess.TimeoutExpired(command, options["timeout"])
+
+    for run, words_of_error in ((fail, "failed: no such thing"), (hang, "within 60 seconds")):
+        monkeypatch.setattr("subprocess.run", run)
+        with pytest.raises(ExpectaError, match=words_of_error):
+            figure_vtree.draw().save("a.pdf")
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch, figure_vtree):
@@ -494,6 +450,6 @@ def test_a_drawing_is_immutable_and_shows_itself(figure_vtree):
     drawing = figure_vtree.draw()
     assert drawing._repr_svg_() == drawing.svg
     assert repr(drawing) == "Drawing('A vtree over 3 variables')"
-    assert drawing == Drawing(drawing.title, drawing.svg, drawing.dot)
+    assert drawing == Drawing(drawing.graph)
     with pytest.raises(AttributeError):
         drawing.svg = ""

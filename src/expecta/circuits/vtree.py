@@ -162,7 +162,7 @@ class Vtree:
         save_vtree(self, path)
 
     def draw(self, names: Sequence[str] | None = None) -> Drawing:
-        """Draw the tree; the result shows itself in a notebook and saves as SVG or DOT."""
+        """Draw the tree; the result shows itself in a notebook, and saves as a picture or DOT."""
         from expecta.circuits.drawing import draw_vtree
 
         return draw_vtree(self, names)

@@ -60,7 +60,9 @@ def _shown(value: object) -> str:
 
 def draw(
     file: AnyFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The picture: .svg, or .dot.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The picture: .svg, .pdf, .png, or .dot.")
+    ],
     vtree: Annotated[bool, typer.Option("--vtree", help="Draw the vtree only.")] = False,
     part: Annotated[Part, typer.Option(help="p: the distribution; g: the function.")] = Part.g,
     vtree_file: VtreeFile = None,

@@ -1,16 +1,12 @@
-"""The two ways in: draw a vtree, draw a circuit."""
+"""Draw a vtree or a circuit: as gates, or as a summary where it is large."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from expecta.circuits.drawing.diagram import Item, diagram_of
-from expecta.circuits.drawing.dot import circuit_dot, tree_dot
-from expecta.circuits.drawing.labels import colours, count, text_width, variable_names
-from expecta.circuits.drawing.layout import Layout, lay_out
-from expecta.circuits.drawing.picture import Drawing
-from expecta.circuits.drawing.svg import GROUND, circuit_body, document, moved, text, tree_body
-from expecta.circuits.drawing.tree import Tree, sideways_tree, upright_tree
+from expecta.circuits.drawing.drawing import Drawing
+from expecta.circuits.drawing.graph import circuit_graph, vtree_graph
+from expecta.circuits.drawing.labels import count, variable_names
 from expecta.circuits.structure import Structure
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats
@@ -21,17 +17,15 @@ __all__ = ["MAX_GATES", "MAX_SUMMARY_VARIABLES", "MAX_WIRES", "draw_circuit", "d
 MAX_GATES = 400  # nodes and elements of a circuit that is drawn gate by gate
 MAX_WIRES = 600  # and its edges to elements: dense layers are unreadable long before
 MAX_SUMMARY_VARIABLES = 200  # variables of a circuit that is drawn as a summary
-MAX_UPRIGHT = 30  # variables of a vtree that is drawn upright
-MAX_LEGEND = 12  # variables of a vtree that is drawn beside its circuit
-LEGEND_GAP = 26.0
-HEADING = 30.0
+MAX_UPRIGHT_VARIABLES = 30  # variables of a vtree that is drawn with its root on top
+MAX_LEGEND_VARIABLES = 12  # variables of a vtree that is drawn beside its circuit
 
 
 def draw_vtree(vtree: Vtree, names: Sequence[str] | None = None) -> Drawing:
     """Draw a vtree, its inner nodes in the colours of their AND gates in a circuit.
 
-    Up to 30 variables the root is on top, as in the paper; a larger tree lies on its
-    side, one line for each node, and can be as large as you like.
+    Up to 30 variables the root is on top, as in the paper; a larger tree lies on its side
+    and can be as large as you like.
 
     >>> draw_vtree(Vtree.balanced(4), ["a", "b", "c", "d"])
     Drawing('A vtree over 4 variables')
@@ -39,11 +33,8 @@ def draw_vtree(vtree: Vtree, names: Sequence[str] | None = None) -> Drawing:
     words = variable_names(vtree.n_variables, names)
     title = f"A vtree over {count(vtree.n_variables, 'variable')}"
     texts = [words[variable] if variable >= 0 else "" for variable in vtree.variable]
-    small = vtree.n_variables <= MAX_UPRIGHT
-    tree = upright_tree(vtree, words) if small else sideways_tree(vtree, texts)
-    fills = colours(vtree)
-    svg = document(tree_body(tree, fills), tree.width, tree.height, title)
-    return Drawing(title, svg, tree_dot(vtree, texts, fills, title))
+    sideways = vtree.n_variables > MAX_UPRIGHT_VARIABLES
+    return Drawing(vtree_graph(vtree, texts, title, sideways=sideways))
 
 
 def draw_circuit(
@@ -55,11 +46,11 @@ def draw_circuit(
 ) -> Drawing:
     """Draw a circuit as the paper's Figure 1 does: gates, literals, parameters on wires.
 
-    AND gates (domes) have the colour of their vtree node; a small vtree is shown beside
-    the circuit as a legend. OR gates (pointed) have a parameter below each input. A
-    leaf of the vtree is drawn as a literal, as an OR gate over up to four literals, or
-    as a table of its values. Only what the root reaches is drawn, and literals are
-    repeated where several gates take them.
+    AND gates have the colour of their vtree node; a small vtree is shown beside the circuit
+    as a legend. OR gates have a parameter on the wire to each input. A leaf of the vtree is
+    drawn as a literal, as an OR gate over up to four literals, or as a table of its values.
+    Only what the root reaches is drawn, and literals are repeated where several gates take
+    them.
 
     More than 400 nodes and elements, or 600 edges to elements, make no picture that one
     can read. Such a circuit is drawn as a summary: its vtree, with the number of nodes
@@ -73,10 +64,9 @@ def draw_circuit(
         The parameter of each edge, for each output; three and more outputs are only
         counted.  # (edges, outputs)
     names
-        A name for each variable, X0, X1, ... by default; long ones are cut short.
+        A name for each variable, X0, X1, ... by default; long ones are shortened.
     silent
-        The parameter that goes without saying at a literal: 1 in a distribution, 0 in a
-        function.
+        The parameter that is not written at a literal: 1 in a distribution, 0 in a function.
 
     Raises
     ------
@@ -100,40 +90,12 @@ def draw_circuit(
     wires = structure.n_edges - int(structure.edge_at_leaf.sum())
     if gates > MAX_GATES or wires > MAX_WIRES:
         return _draw_summary(structure, words)
-    vtree = structure.vtree
-    diagram = diagram_of(structure, parameters, words, silent)
-    layout = lay_out(diagram)
+    with_legend = 1 < structure.n_variables <= MAX_LEGEND_VARIABLES
     title = _title(structure)
-    fill_of = colours(vtree)
-    fills = [fill_of[item.layer] if item.kind == "and" else GROUND for item in diagram.items]
-    tips = [_tip(item, vtree, words) for item in diagram.items]
-    body = circuit_body(layout, fills, tips)
-    width, height = layout.width, layout.height
-    if 1 < vtree.n_variables <= MAX_LEGEND:
-        legend = upright_tree(vtree, words)
-        legend_x, circuit_x, width = _beside(legend, layout)
-        body = [moved(body, circuit_x, 0.0), moved(tree_body(legend, fill_of), legend_x, 0.0)]
-        height = max(height, legend.height)
-    return Drawing(title, document(body, width, height, title), circuit_dot(diagram, fills, title))
-
-
-def _beside(legend: Tree, layout: Layout) -> tuple[float, float, float]:
-    """Find room for the legend in an upper corner of the picture, making some if need be.
-
-    Returns the x of the legend, the x of the circuit, and the width of both.
-    """
-    bottom = legend.height + LEGEND_GAP
-    taken = [(spot.box.left, spot.box.right) for spot in layout.spots if spot.top < bottom]
-    for route in layout.routes:
-        for line in route.lines:
-            taken += [(x, x) for x, y in line if y < bottom]
-    room_left = min(left for left, _ in taken)
-    room_right = layout.width - max(right for _, right in taken)
-    missing = max(0.0, legend.width + LEGEND_GAP - max(room_left, room_right))
-    width = layout.width + missing
-    if room_left >= room_right:
-        return 0.0, missing, width
-    return width - legend.width, 0.0, width
+    graph = circuit_graph(
+        structure, parameters, words, title, silent=silent, with_legend=with_legend
+    )
+    return Drawing(graph)
 
 
 def _draw_summary(structure: Structure, names: list[str]) -> Drawing:
@@ -153,12 +115,7 @@ def _draw_summary(structure: Structure, names: list[str]) -> Drawing:
         )
         texts.append(f"{names[variable]}: {nodes}" if variable >= 0 else f"{nodes}, {elements}")
     title = f"{_title(structure)}, by vtree node"
-    tree = sideways_tree(vtree, texts)
-    fills = colours(vtree)
-    body = [text(0.0, 8.0, title, 13.0, "start"), moved(tree_body(tree, fills), 0.0, HEADING)]
-    width = max(tree.width, text_width(title, 13.0))
-    svg = document(body, width, tree.height + HEADING, title)
-    return Drawing(title, svg, tree_dot(vtree, texts, fills, title))
+    return Drawing(vtree_graph(vtree, texts, title, sideways=True))
 
 
 def _title(structure: Structure) -> str:
@@ -168,11 +125,3 @@ def _title(structure: Structure) -> str:
 
 def _sizes(structure: Structure) -> str:
     return f"{count(structure.n_nodes, 'node')} and {count(structure.n_elements, 'element')}"
-
-
-def _tip(item: Item, vtree: Vtree, names: list[str]) -> str:
-    below = [names[variable] for variable in vtree.variables_below(item.layer)]
-    over = ", ".join(below if len(below) <= 8 else [*below[:7], "…"])
-    if item.choices:
-        return f"leaf over {over}"
-    return f"{item.kind.upper()} gate over {over}"

@@ -1,10 +1,9 @@
-"""The words, numbers and colours of a picture."""
+"""Write the words and numbers of a picture, and choose its colours."""
 
 from __future__ import annotations
 
 import colorsys
 import re
-import unicodedata
 from collections.abc import Sequence
 
 from expecta.circuits.vtree import Vtree
@@ -17,26 +16,17 @@ __all__ = [
     "number_text",
     "parameter_text",
     "runs",
-    "text_width",
     "variable_names",
 ]
 
-LONGEST_NAME = 28
-LONGEST_SET = 6  # runs of values that a label lists before it gives up
+MAX_NAME_LETTERS = 28
+MAX_RUNS = 6  # runs of values that a label lists before it gives up
 
 # Orange and blue first, as in the paper's Figure 1; all dark enough to be told apart on
 # white and light enough for a dark outline to stand out.
 _PALETTE = (
-    "#f0ab2e",
-    "#3f8fa6",
-    "#c4647d",
-    "#7aa64a",
-    "#8a78c2",
-    "#d9774a",
-    "#4fae95",
-    "#b58d5a",
-    "#5b86d6",
-    "#b3b03c",
+    *("#f0ab2e", "#3f8fa6", "#c4647d", "#7aa64a", "#8a78c2"),
+    *("#d9774a", "#4fae95", "#b58d5a", "#5b86d6", "#b3b03c"),
 )
 # What XML cannot hold even when escaped, and what would break a line.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -54,7 +44,7 @@ def variable_names(n: int, names: Sequence[str] | None) -> list[str]:
 
 def _printable(name: str) -> str:
     name = _UNPRINTABLE.sub("\ufffd", " ".join(name.split()))
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    return name if len(name) <= MAX_NAME_LETTERS else name[: MAX_NAME_LETTERS - 1] + "…"
 
 
 def literal_text(name: str, values: Sequence[int], cardinality: int) -> str:
@@ -78,16 +68,16 @@ def literal_text(name: str, values: Sequence[int], cardinality: int) -> str:
 
 def runs(values: Sequence[int]) -> str:
     """Write 0, 1, 2, 3, 7 as ``0..3, 7``, and end a long list early."""
-    found: list[list[int]] = []
+    consecutive: list[list[int]] = []
     for value in sorted(values):
-        if found and value == found[-1][-1] + 1:
-            found[-1].append(value)
+        if consecutive and value == consecutive[-1][-1] + 1:
+            consecutive[-1].append(value)
         else:
-            found.append([value])
+            consecutive.append([value])
     parts: list[str] = []
-    for run in found:
+    for run in consecutive:
         parts += [f"{run[0]}..{run[-1]}"] if len(run) > 2 else map(str, run)
-    return ", ".join(parts if len(parts) <= LONGEST_SET else [*parts[: LONGEST_SET - 1], "…"])
+    return ", ".join(parts if len(parts) <= MAX_RUNS else [*parts[: MAX_RUNS - 1], "…"])
 
 
 def number_text(value: float) -> str:
@@ -139,18 +129,3 @@ def _colour(position: int) -> str:
     lightness = (0.52, 0.66, 0.59)[position % 3]
     red, green, blue = colorsys.hls_to_rgb(hue, lightness, 0.45)
     return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
-
-
-def text_width(text: str, size: float) -> float:
-    """Estimate, generously, how wide a sans-serif font sets a text."""
-    return size * sum(map(_character_width, text))
-
-
-def _character_width(character: str) -> float:
-    if character in "iIjlt.,:;'|!()[]{} ":
-        return 0.41
-    if character in "mwMW@%∈…":
-        return 0.98
-    if unicodedata.east_asian_width(character) in "WF":
-        return 1.05
-    return 0.72 if character.isupper() else 0.64
