@@ -39,7 +39,7 @@ from expecta import (
 )
 from expecta.estimators.base import Seeds
 from expecta.estimators.conformal import ENOUGH, Calibration, hidden
-from expecta.tables.estimator_inputs import read
+from expecta.tables.estimator_inputs import read_inputs
 from truth import Truth, complete_rows
 
 QUICK = {"max_bins": 8, "max_splits": 4, "penalties": (3.0,), "random_state": 0}
@@ -970,7 +970,7 @@ def test_completions_share_the_weight_and_the_fold_of_their_row():
     weight = np.arange(len(Y)) % 4 + 0.5
     weight[5] = 0.0
     strata = np.zeros(len(Y), int)
-    training = model._training(read(table), weight, strata, Seeds.of(0))
+    training = model._training(read_inputs(table), weight, strata, Seeds.of(0))
     np.testing.assert_allclose(np.bincount(training.origin, training.weight), weight)
     times = np.bincount(training.origin, minlength=len(Y))
     np.testing.assert_array_equal(times, np.where(codes.min(axis=1) < 0, 3, 1) * (weight > 0))

@@ -323,13 +323,13 @@ def test_random_draws_look_like_the_data():
     table = pd.DataFrame({"x": x, "n": np.random.default_rng(5).integers(0, 500, 5000)})
     encoder = Encoder(max_bins=8).fit(table)
     codes = encoder.transform(table)
-    back = encoder.inverse_transform(codes, seed=1)
+    back = encoder.inverse_transform(codes, random_state=1)
     assert np.array_equal(encoder.transform(back), codes)
     assert back["n"].dtype == np.int64
     assert back["x"].mean() == pytest.approx(x.mean(), rel=0.01)
     assert back["x"].std() == pytest.approx(x.std(), rel=0.02)
-    assert back.equals(encoder.inverse_transform(codes, seed=1))
-    assert not back.equals(encoder.inverse_transform(codes, seed=2))
+    assert back.equals(encoder.inverse_transform(codes, random_state=1))
+    assert not back.equals(encoder.inverse_transform(codes, random_state=2))
 
 
 def test_weights_count_rows():
@@ -731,14 +731,14 @@ def test_any_table(records, params):
     known = np.array([[record[name] is not None for name in cells] for record in records])
     finite = [column.kind != "unknown" for column in encoder.columns_]
     assert np.array_equal(codes >= 0, known & np.array(finite))
-    back = encoder.inverse_transform(codes, seed=0)
+    back = encoder.inverse_transform(codes, random_state=0)
     for variable, (name, column) in enumerate(zip(cells, encoder.columns_, strict=True)):
         code = codes[codes[:, variable] >= 0, variable]
         assert np.array_equal(np.bincount(code, minlength=column.cardinality), column.counts)
         if column.kind in ("category", "boolean") and not column.other:
             assert back[name].tolist() == table[name]
         if len(column.means):
-            numbers = [column._number(cell) for cell in table[name] if cell is not None]
+            numbers = [column.to_number(cell) for cell in table[name] if cell is not None]
             edges = np.r_[-np.inf, column.edges, np.inf]
             assert np.all(
                 (edges[code] <= numbers) & ((numbers < edges[code + 1]) | np.isinf(numbers))

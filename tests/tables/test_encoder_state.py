@@ -67,7 +67,7 @@ def works(encoder):
         codes = np.full((4, len(encoder.columns_)), -1)
     assert codes.shape == (4, len(encoder.columns_))
     assert np.all((codes >= -1) & (codes < encoder.cardinalities_))
-    back = encoder.inverse_transform(codes, seed=0)
+    back = encoder.inverse_transform(codes, random_state=0)
     assert len(back[encoder.feature_names_in_[0]] if isinstance(back, dict) else back) == 4
     for column in encoder.columns_:
         assert len(column.labels) == column.cardinality

@@ -23,7 +23,7 @@ from expecta import (
     random_probabilistic,
 )
 from expecta.densities.refined_density import finer_circuit
-from expecta.tables.refine_bins import coarser, refined
+from expecta.tables.refine_bins import coarse_codes, refine_encoder
 from strategies import vtrees
 
 LEARNERS = {
@@ -102,7 +102,7 @@ def states(cards):
 def within(fine, coarse, row):
     """The evidence that a fine row lies in the cell of a coarse one."""
     evidence = Evidence.unknown(fine.encoder_.cardinalities_)
-    for variable, lookup in enumerate(coarser(fine.encoder_, coarse.encoder_)):
+    for variable, lookup in enumerate(coarse_codes(fine.encoder_, coarse.encoder_)):
         if row[variable] >= 0:
             weights = (lookup == row[variable]).astype(np.float64)
             evidence = evidence.likelihood(variable, weights)
@@ -127,7 +127,7 @@ def test_cells_have_the_probability_they_had(case):
     # and one by one, where there are few
     if np.prod(fine.encoder_.cardinalities_.astype(float)) <= 3000:
         every = states(fine.encoder_.cardinalities_)
-        lookup = coarser(fine.encoder_, coarse.encoder_)
+        lookup = coarse_codes(fine.encoder_, coarse.encoder_)
         old = np.column_stack([places[every[:, v]] for v, places in enumerate(lookup)])
         total = np.zeros(coarse.encoder_.cardinalities_)
         np.add.at(total, tuple(old.T), np.exp(fine.circuit.log_prob(every)))
@@ -141,7 +141,7 @@ def widths(fine, coarse, v):
     if not len(new.edges):
         return np.ones(1)
     ends = [min(old.lows[0], new.edges[0]), *new.edges, max(old.highs[-1], new.edges[-1])]
-    wide, places = np.diff(ends), coarser(fine.encoder_, coarse.encoder_)[v]
+    wide, places = np.diff(ends), coarse_codes(fine.encoder_, coarse.encoder_)[v]
     whole = np.bincount(places, wide)[places]
     return np.maximum(wide / np.where(whole > 0, whole, 1), 1e-9)
 
@@ -152,7 +152,7 @@ def test_a_new_bin_has_the_share_of_its_numbers_whatever_else_is_known(case):
     table, coarse, _, options = case
     fine = coarse.refined(table, **options)
     new, old = fine.encoder_.transform(table), coarse.encoder_.transform(table)
-    lookup = coarser(fine.encoder_, coarse.encoder_)
+    lookup = coarse_codes(fine.encoder_, coarse.encoder_)
     log_share = np.zeros(len(new))
     for v, places in enumerate(lookup):
         if fine.encoder_.columns_[v].kind not in NUMBERS:
@@ -206,7 +206,7 @@ def test_bins_lie_in_the_old_ones(case):
     table, coarse, X, options = case
     fine = coarse.refined(X, **options).encoder_
     again = coarse.refined(X, **options).encoder_
-    lookup = coarser(fine, coarse.encoder_)
+    lookup = coarse_codes(fine, coarse.encoder_)
     new, old = fine.transform(table), coarse.encoder_.transform(table)
     for v, (one, before) in enumerate(zip(fine.columns_, coarse.encoder_.columns_, strict=True)):
         np.testing.assert_array_equal(np.append(lookup[v], -1)[new[:, v]], old[:, v])
@@ -285,7 +285,7 @@ def test_heavy_bins_are_cut_finer():
     [fine] = coarse.refined({"x": numbers}, max_bins=100).encoder_.columns_
     assert fine.cardinality == 100
     assert np.bincount(
-        coarser(coarse.refined({"x": numbers}, max_bins=100).encoder_, coarse.encoder_)[0]
+        coarse_codes(coarse.refined({"x": numbers}, max_bins=100).encoder_, coarse.encoder_)[0]
     )[0] in range(87, 94)
     assert fine.counts.max() < 1.3 * fine.counts.min()
     # equal bins, and fewer new ones than to halve each: what there is is used
@@ -461,8 +461,8 @@ def test_means_and_spreads_stay(case):
 @given(cases())
 def test_means_of_old_bins_stay_as_far_as_bins_allow(case):
     _, coarse, X, options = case
-    fine, shares = refined(coarse.encoder_, X, **options)
-    for v, places in enumerate(coarser(fine, coarse.encoder_)):
+    fine, shares = refine_encoder(coarse.encoder_, X, **options)
+    for v, places in enumerate(coarse_codes(fine, coarse.encoder_)):
         one, before = fine.columns_[v], coarse.encoder_.columns_[v]
         np.testing.assert_allclose(np.bincount(places, shares[v]), 1.0, rtol=1e-12)
         assert np.all(shares[v] > 0)
@@ -574,7 +574,7 @@ def test_errors_name_what_was_meant():
         coarse.refined(table, thresholds={"incme": [1.0]})
     with pytest.raises(DomainError, match="'city' holds categories"):
         coarse.refined(table, thresholds={"city": [1.0]})
-    with pytest.raises(ValueError, match="max_bins must be an integer of at least 1"):
+    with pytest.raises(ValueError, match="max_bins is a whole number of at least 1"):
         coarse.refined(table, max_bins=0)
     with pytest.raises(ValueError, match="thresholds maps names"):
         coarse.refined(table, thresholds=[1.0])
@@ -600,14 +600,14 @@ def test_encoders_that_are_not_finer_are_refused():
     table = {"x": [1.0, 2.0, 5.0], "c": ["a", "b", "a"]}
     coarse, fine = Encoder(max_bins=2).fit(table), Encoder(max_bins=3).fit(table)
     other = Encoder().fit({"x": [1.0, 2.0, 5.0], "c": ["a", "b", "z"]})
-    assert [places.tolist() for places in coarser(coarse, coarse)] == [[0, 1], [0, 1]]
+    assert [places.tolist() for places in coarse_codes(coarse, coarse)] == [[0, 1], [0, 1]]
     with pytest.raises(DomainError, match="'x' are not finer"):
-        coarser(coarse, fine)
+        coarse_codes(coarse, fine)
     with pytest.raises(DomainError, match="'c' are not finer"):
-        coarser(other, Encoder().fit(table))
+        coarse_codes(other, Encoder().fit(table))
     with pytest.raises(DomainError, match="other columns"):
-        coarser(fine, Encoder().fit({"x": [1.0]}))
-    again, shares = refined(coarse, table, 3)
+        coarse_codes(fine, Encoder().fit({"x": [1.0]}))
+    again, shares = refine_encoder(coarse, table, 3)
     assert [share.tolist() for share in shares][1] == [1.0, 1.0]
     assert again is not coarse
     assert coarse.cardinalities_.tolist() == [2, 2]
@@ -617,5 +617,5 @@ def test_encoders_that_are_not_finer_are_refused():
 def test_finer_bins_have_a_number():
     density = ChowLiu().fit({"x": np.arange(30.0)})
     for bins in (None, 0, 2.5):
-        with pytest.raises(ValueError, match="max_bins must be an integer of at least 1"):
+        with pytest.raises(ValueError, match="max_bins is a whole number of at least 1"):
             density.refined({"x": np.arange(30.0)}, max_bins=bins)

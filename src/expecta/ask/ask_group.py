@@ -48,7 +48,7 @@ def describe(subject: ExpectedOutput, query: Query) -> Group:
     quantiles, loose = _quantiles(law())
     rows, average = None, None
     if subject.seen is not None:
-        inside = query.matches(subject.seen.table(subject.encoder)) & (subject.seen.weight > 0)
+        inside = query.matches(subject.seen.to_table(subject.encoder)) & (subject.seen.weight > 0)
         rows = int(np.count_nonzero(inside))
         average = subject.seen.average(inside, subject.seen.outcome(subject.of_class))
         if 0 < share * len(subject.seen) < FEW:

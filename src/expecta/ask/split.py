@@ -212,7 +212,7 @@ def _beside(
     sizes = [len(one.labels) for one in cuts]
     own = np.stack([one.place(seen) for one in cuts])
     inside = np.all(own >= 0, axis=0) & (seen.weight > 0)
-    inside &= Query.of(given, subject.encoder).matches(seen.table(subject.encoder))
+    inside &= Query.of(given, subject.encoder).matches(seen.to_table(subject.encoder))
     number = np.ravel_multi_index(tuple(own[:, inside]), sizes)
     asked = np.ravel_multi_index(tuple(places.T), sizes)
     rows = np.bincount(number, minlength=int(np.prod(sizes)))[asked]

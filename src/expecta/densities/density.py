@@ -88,7 +88,7 @@ class Density:
         rng = np.random.default_rng(random_state)
         evidence = None if given is None else self._evidence(given)
         codes = self.circuit.sample(n, given=evidence, seed=rng)
-        return self._encoder.inverse_transform(codes.reshape(-1, codes.shape[-1]), seed=rng)
+        return self._encoder.inverse_transform(codes.reshape(-1, codes.shape[-1]), random_state=rng)
 
     def condition(self, facts: Any = None, /, **more: Any) -> Density:
         """Return the density given facts about some columns. Exact.

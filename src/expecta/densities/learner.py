@@ -17,7 +17,7 @@ from expecta.common.settings import Progress
 from expecta.densities.density import Density
 from expecta.densities.weighted_rows import Rows
 from expecta.tables import Encoder
-from expecta.tables.sample_weights import weights_for
+from expecta.tables.estimator_inputs import read_weights
 
 __all__ = ["Learned", "Learner"]
 
@@ -112,7 +112,7 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
     def _encoded(self, X: Any, sample_weight: npt.ArrayLike | None) -> Rows:
         """Read a table by the encoding that was learned."""
         codes = self.encoder_.codes(X)
-        return Rows(codes, weights_for(sample_weight, len(codes)))
+        return Rows(codes, read_weights(sample_weight, len(codes)))
 
     def _learn(
         self,

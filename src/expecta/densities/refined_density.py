@@ -12,8 +12,7 @@ import numpy.typing as npt
 from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
 from expecta.common.arrays import Floats, Ints
 from expecta.densities.density import Density
-from expecta.tables import refine_bins
-from expecta.tables.refine_bins import coarser
+from expecta.tables.refine_bins import coarse_codes, refine_encoder
 
 __all__ = ["finer_circuit", "refined"]
 
@@ -27,8 +26,8 @@ def refined(
 ) -> Density:
     """Return a density over finer bins; see :meth:`Density.refined`."""
     circuit, coarse = density.circuit, density.encoder_
-    fine, shares = refine_bins.refined(coarse, X, max_bins, thresholds, sample_weight)
-    return Density(finer_circuit(circuit, coarser(fine, coarse), shares), fine)
+    fine, shares = refine_encoder(coarse, X, max_bins, thresholds, sample_weight)
+    return Density(finer_circuit(circuit, coarse_codes(fine, coarse), shares), fine)
 
 
 def finer_circuit(

@@ -28,9 +28,9 @@ from expecta.queries.output_distribution import Distribution
 from expecta.queries.pair import Pair
 from expecta.tables import Encoder
 from expecta.tables.column import Column
-from expecta.tables.estimator_inputs import checked_penalties, read, refuse_rounding
+from expecta.tables.estimator_inputs import check_penalties, read_inputs, refuse_rounding
 from expecta.tables.table import Table, check_size, read_table
-from expecta.tables.training_rows import TrainingRows, name_of
+from expecta.tables.training_rows import TrainingRows, target_name
 
 __all__ = ["CircuitEstimator"]
 
@@ -77,7 +77,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         """Read the table to learn from, and check the parameters."""
         for name, least in (("max_bins", 2), ("max_splits", 0), ("completions", 1)):
             check_integer(name, getattr(self, name), least)
-        checked_penalties(self.penalties)
+        check_penalties(self.penalties)
         given = self.density
         if given is not None and not isinstance(given, Density):
             raise TypeError(f"density is a Density, learned or not, or None; not {given!r:.80}")
@@ -86,7 +86,9 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         learned = given is not None and hasattr(given, "circuit_")
         raw = read_table(X)
         refuse_rounding(raw)
-        table = read(raw, coded=given.encoder_.source_ == "codes" if given and learned else None)
+        table = read_inputs(
+            raw, coded=given.encoder_.source_ == "codes" if given and learned else None
+        )
         check_size(table)
         if table.n_rows != n_targets:
             raise DomainError(f"X has {table.n_rows} rows and y has {n_targets}; they must agree")
@@ -158,7 +160,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
     def _grow(self, training: Training, y: Floats, loss: str, *, keep_folds: bool) -> Grown:
         """Learn the circuit."""
-        penalties = checked_penalties(self.penalties)
+        penalties = check_penalties(self.penalties)
         curves = [_curve(column) for column in self.encoder_.columns_]
         tested = len(np.unique(training.origin)) >= FEW
         with Progress(type(self).__name__, None) as progress, threadpool_limits(1):
@@ -198,8 +200,8 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, table: Table, target: Floats, weight: Floats, y: Any) -> None:
         """Set ``training_rows_``, and what the target is called."""
-        self.target_name_ = name_of(y)
-        self.training_rows_ = TrainingRows.of(
+        self.target_name_ = target_name(y)
+        self.training_rows_ = TrainingRows.from_table(
             table, self.encoder_, target, weight, self.target_name_
         )
 
@@ -245,7 +247,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
     def _table(self, X: Any) -> Table:
         check_is_fitted(self, "pair_")
-        table = read(X, coded=self.encoder_.source_ == "codes")
+        table = read_inputs(X, coded=self.encoder_.source_ == "codes")
         if not table.named and len(table.names) != self.n_features_in_:
             raise DomainError(
                 f"X has {len(table.names)} features, but {type(self).__name__} is expecting "

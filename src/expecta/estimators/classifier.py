@@ -21,7 +21,7 @@ from expecta.estimators.training import Seeds
 from expecta.queries.output_distribution import Distribution
 from expecta.queries.pair import Pair
 from expecta.queries.spectral import check_tolerance
-from expecta.tables.estimator_inputs import row_weights
+from expecta.tables.estimator_inputs import read_training_weights
 from expecta.tables.scalars import is_missing
 
 __all__ = ["CircuitClassifier"]
@@ -102,7 +102,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         check_tolerance(check_number("tol", self.tol))
         labels = _labels(y)
         table = self._training_table(X, len(labels))
-        weight = row_weights(sample_weight, len(labels))
+        weight = read_training_weights(sample_weight, len(labels))
         seeds = Seeds.of(self.random_state)
         self.classes_, number = np.unique(labels, return_inverse=True)
         self._learn_density(table, weight, seeds)

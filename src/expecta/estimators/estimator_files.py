@@ -36,8 +36,8 @@ from expecta.files.native import NativeFile, circuit_arrays, opened
 from expecta.queries.pair import Pair
 from expecta.queries.spectral import check_tolerance
 from expecta.tables import Encoder
-from expecta.tables.estimator_inputs import LARGEST, checked_penalties
-from expecta.tables.refine_bins import coarser
+from expecta.tables.estimator_inputs import MAX_TARGET, check_penalties
+from expecta.tables.refine_bins import coarse_codes
 from expecta.tables.training_rows import TrainingRows
 
 __all__ = ["load", "save"]
@@ -48,7 +48,7 @@ _CLASSES: dict[str, type[CircuitEstimator]] = {
     kind.__name__: kind for kind in (CircuitRegressor, CircuitClassifier)
 }
 _SHARED = {"class", "parameters", "named", "penalty", "n_splits", "link", "density", "encoder"}
-GREATEST = {"identity": 1e3 * LARGEST, "logistic": 1e5}  # |g| that makes sense, by link
+GREATEST = {"identity": 1e3 * MAX_TARGET, "logistic": 1e5}  # |g| that makes sense, by link
 TABLE = 1 << 28  # pairs of nodes: bounds what a hostile file can make us allocate
 
 
@@ -88,7 +88,7 @@ def save(estimator: CircuitEstimator, path: str | PathLike[str], rows: bool) -> 
     seen = estimator.training_rows_ if rows else None
     header["seen"] = None if seen is None else seen.name
     header["target"] = estimator.target_name_
-    arrays |= {} if seen is None else {f"seen.{n}": one for n, one in seen.arrays().items()}
+    arrays |= {} if seen is None else {f"seen.{n}": one for n, one in seen.to_arrays().items()}
     replace_file(os.fspath(path), Container("estimator", header, arrays).to_bytes())
 
 
@@ -128,7 +128,7 @@ def _check_parameters(given: Mapping[str, Any], density: Density) -> None:
     for name in {"random_state", "calibration_rows"} & set(given):
         if given[name] is not None:
             check_integer(name, given[name], 0)
-    checked_penalties(given["penalties"])
+    check_penalties(given["penalties"])
     if "tol" in given:
         check_tolerance(check_number("tol", given["tol"]))
     learned = given["density"] == "learned"
@@ -173,7 +173,7 @@ class _Reader:
         found.n_splits_ = self._make(lambda: check_integer("n_splits", header["n_splits"], 0))
         found.validation_ = self._validation()
         if isinstance(found, CircuitRegressor):
-            found.noise_ = self._number("noise", LARGEST)
+            found.noise_ = self._number("noise", MAX_TARGET)
             found.calibration_ = self._calibration(found.n_features_in_)
             link, outputs = "identity", 1
         elif isinstance(found, CircuitClassifier):
@@ -194,7 +194,7 @@ class _Reader:
         if not isinstance(given, dict) or set(given) != set(kind().get_params(deep=False)):
             self._fail("its parameters are not those of its class")
         self._make(lambda: _check_parameters(given, density))
-        penalties = checked_penalties(given["penalties"])
+        penalties = check_penalties(given["penalties"])
         fresh: Any = density if given["density"] == "learned" else clone(density)
         return {
             **given,
@@ -212,7 +212,7 @@ class _Reader:
         p, g = NativeFile(self._path, container, ("vtree", "p", "g")).pair()
         coarse = found.density_.encoder_
         found.refined_ = self._make(lambda: Density(p, encoder))
-        self._make(lambda: coarser(encoder, coarse))
+        self._make(lambda: coarse_codes(encoder, coarse))
         if p.vtree != found.density_.circuit.vtree or encoder.source_ != coarse.source_:
             self._fail("its pair belongs to another density")
         if g.n_outputs != outputs:

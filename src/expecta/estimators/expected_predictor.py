@@ -168,7 +168,7 @@ class ExpectedPredictor(Asking, BaseEstimator):  # type: ignore[misc]
         )
         classes = getattr(self, "classes_", None)
         encoder = self.answers_.density.encoder_
-        self.training_rows_ = TrainingRows.beside(table, encoder, y, sample_weight, classes)
+        self.training_rows_ = TrainingRows.from_inputs(table, encoder, y, sample_weight, classes)
         return self
 
     def _tried(self, X: Any, table: Table, holed: Collection[str]) -> tuple[Any, Table]:

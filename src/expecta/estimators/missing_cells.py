@@ -17,7 +17,7 @@ from expecta.common.arrays import Bools, Floats, Ints
 from expecta.densities import Density
 from expecta.tables.cells import Cells
 from expecta.tables.estimator_inputs import refuse_infinity
-from expecta.tables.number_column import EXACT
+from expecta.tables.number_column import MAX_EXACT
 from expecta.tables.table import Table, read_table
 
 __all__ = ["Fill", "Given", "some_cells"]
@@ -63,7 +63,7 @@ class Given(NamedTuple):
         objects = values.tolist()
         if zone is not None:
             objects = [time.replace(tzinfo=UTC) for time in objects]
-        large = cells.kind == "integer" and np.any(np.abs(_numbers(cells)) >= EXACT)
+        large = cells.kind == "integer" and np.any(np.abs(_numbers(cells)) >= MAX_EXACT)
         if large and values.dtype.kind == "f":  # the known ones would change, made floats
             objects = [round(x) for x in objects]
             values = np.array(objects, object)

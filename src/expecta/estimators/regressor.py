@@ -19,7 +19,7 @@ from expecta.estimators.conformal import Calibration, affordable, distances, in_
 from expecta.estimators.training import Seeds, Training, size
 from expecta.queries.output_distribution import Distribution
 from expecta.queries.pair import Pair
-from expecta.tables.estimator_inputs import read_target, row_weights
+from expecta.tables.estimator_inputs import read_target, read_training_weights
 from expecta.tables.table import Table
 
 __all__ = ["CircuitRegressor"]
@@ -124,7 +124,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         check_integer("calibration_rows", self.calibration_rows or 0, 0)
         target = read_target(y)
         table = self._training_table(X, len(target))
-        weight = row_weights(sample_weight, len(target))
+        weight = read_training_weights(sample_weight, len(target))
         seeds = Seeds.of(self.random_state)
         self._learn_density(table, weight, seeds)
         training = self._training(table, weight, np.zeros(len(target), np.int64), seeds)

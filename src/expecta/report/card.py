@@ -210,7 +210,7 @@ def _probabilities(facts: Facts) -> Html | None:
         return None
     rows = np.arange(min(len(facts.seen), 2000))
     hidden = np.zeros((len(rows), len(facts.encoder.columns_)), np.bool_)
-    predicted, _ = output.subject.of_table(facts.seen.table(facts.encoder), rows, hidden)
+    predicted, _ = output.subject.of_table(facts.seen.to_table(facts.encoder), rows, hidden)
     found = binned(predicted, happened[rows], output.name, BINS)
     label = f"Predicted {output.name} against the share in which it happened"
     lines = [

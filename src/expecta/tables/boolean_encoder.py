@@ -1,4 +1,4 @@
-"""The paper's encoding: a bit for every category and every bin that occurs in training."""
+"""Encode a table as the paper does: a bit for every category and bin that occurs in training."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from expecta.common.arrays import Ints
-from expecta.common.errors import DomainError
+from expecta.common.checks import check_integer
 from expecta.common.text import suggestion
 from expecta.tables.cells import Cells
 from expecta.tables.scalars import key
-from expecta.tables.table import Table, check_size, read_table
+from expecta.tables.table import TableTransformer, check_size, find_columns, read_table
 
 __all__ = ["BooleanEncoder"]
 
 
-class BooleanEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class BooleanEncoder(TableTransformer):
     """Turn a table into Booleans, one-hot, as the paper's data sets are.
 
     The range of a numeric column in training is cut into bins of equal width, and its
@@ -67,9 +66,8 @@ class BooleanEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Learn which bins and categories occur."""
         table = read_table(X)
         check_size(table)
-        if isinstance(self.n_bins, bool) or self.n_bins != int(self.n_bins) or self.n_bins < 1:
-            raise ValueError(f"n_bins must be an integer of at least 1, not {self.n_bins!r}")
-        columns = {name: table.column(place) for place, name in enumerate(table.names)}
+        check_integer("n_bins", self.n_bins, 1)
+        columns = {name: table.column(position) for position, name in enumerate(table.names)}
         discrete = self.discrete
         if discrete is None:
             discrete = [name for name in columns if columns[name].kind in ("category", "boolean")]
@@ -92,12 +90,12 @@ class BooleanEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "bits_")
         table = read_table(X)
         out = np.zeros((table.n_rows, len(self.groups_)), np.int8)
+        position = dict(zip(self.feature_names_in_, find_columns(table, self), strict=True))
         for group, name in enumerate(self.features_):
-            cells = self._find(table, name)
+            cells = table.column(position[name])
             levels, used, _ = self.bits_[group]
-            values = (
-                _bins(cells, levels) if isinstance(levels, np.ndarray) else _place(cells, levels)
-            )
+            numeric = isinstance(levels, np.ndarray)
+            values = _bins(cells, levels) if numeric else _categories(cells, levels)
             bits = (values[:, None] == used[None, :]).astype(np.int8)
             bits[values < 0] = -1
             out[:, self.groups_ == group] = bits
@@ -108,22 +106,14 @@ class BooleanEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "bits_")
         return np.array([name for _, _, names in self.bits_ for name in names], object)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
-
     def _bits(self, cells: Cells, discrete: bool) -> tuple[Any, Ints, list[str]]:
         """Return a column's categories or edges, those that have a bit, and their names."""
         name = cells.name
         if discrete:
             codes, levels = cells.as_levels()
             used = np.unique(codes[codes >= 0])
-            places = {key(level): i for i, level in enumerate(levels)}
-            return places, used, [f"{name} = {levels[i]}" for i in used.tolist()]
+            index = {key(level): i for i, level in enumerate(levels)}
+            return index, used, [f"{name} = {levels[i]}" for i in used.tolist()]
         numbers = cells.as_numbers(cells.kind, cells.zone)
         finite = numbers[np.isfinite(numbers)]
         if not len(finite):
@@ -138,17 +128,6 @@ class BooleanEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ]
         return edges, used, names
 
-    def _find(self, table: Table, name: str) -> Cells:
-        if not table.named and len(table.names) != self.n_features_in_:
-            raise DomainError(
-                f"X has {len(table.names)} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        names = table.names if table.named else tuple(self.feature_names_in_)
-        if name not in names:
-            raise DomainError(f"the table has no column {name!r}")
-        return table.column(names.index(name))
-
 
 def _bins(cells: Cells, edges: npt.NDArray[Any]) -> Ints:
     """Return the bin of every number: 0 below the range, the last from its maximum on."""
@@ -157,8 +136,8 @@ def _bins(cells: Cells, edges: npt.NDArray[Any]) -> Ints:
     return np.where(np.isnan(numbers), -1, np.searchsorted(edges, numbers, side="right"))
 
 
-def _place(cells: Cells, places: dict[Any, int]) -> Ints:
-    """Return the number of every category, one past the last where it is a new one."""
+def _categories(cells: Cells, index: dict[Any, int]) -> Ints:
+    """Return the index of every category, one past the last where it is a new one."""
     codes, levels = cells.as_levels()
-    table = np.array([*(places.get(key(level), len(places)) for level in levels), -1])
+    table = np.array([*(index.get(key(level), len(index)) for level in levels), -1])
     return table[codes]

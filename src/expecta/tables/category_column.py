@@ -1,4 +1,4 @@
-"""Columns of categories and Booleans."""
+"""Encode columns of categories and Booleans."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from expecta.tables.scalars import Scalar, canonical, key, number
 
 __all__ = ["CategoryColumn", "fit_categories"]
 
-IDENTIFIER = 0.9  # share of distinct values from which a column names rows
+IDENTIFIER_SHARE = 0.9  # share of distinct values from which a column names rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,29 +42,29 @@ class CategoryColumn(Column):
         return tuple(labels)
 
     @cached_property
-    def _place(self) -> dict[tuple[str, Scalar], int]:
+    def _code_of(self) -> dict[tuple[str, Scalar], int]:
         return {key(value): code for code, value in enumerate(self.values)}
 
     def _find(self, level: Scalar) -> int | None:
         if self.kind == "boolean" and not isinstance(level, bool) and level in (0, 1):
             level = bool(level)
-        return self._place.get(key(level))
+        return self._code_of.get(key(level))
 
     def encode(self, cells: Cells, *, unseen: str = "unknown") -> Ints:
         """Return the category of every cell; one never seen is "other" if that is a value."""
         codes, levels = cells.as_levels()
         rest = len(self.values) if self.other else -1
-        found = [self._find(level) for level in levels]
-        if unseen == "error" and rest < 0 and None in found:
+        known = [self._find(level) for level in levels]
+        if unseen == "error" and rest < 0 and None in known:
             used = set(np.unique(codes).tolist())
-            for code, (level, place) in enumerate(zip(levels, found, strict=True)):
-                if place is None and code in used:
+            for number_, level in enumerate(levels):
+                if known[number_] is None and number_ in used:
                     raise DomainError(
                         f"column {self.name!r} has the value {level!r}, which training did not; "
                         f"use unseen='unknown' to treat it as missing; "
                         + suggestion(level, self.labels, "known are")
                     )
-        table = np.array([rest if place is None else place for place in found] + [-1], np.int32)
+        table = np.array([rest if code is None else code for code in known] + [-1], np.int32)
         return table[codes]
 
     def decode(self, codes: Ints, rng: np.random.Generator | None) -> Any:
@@ -82,23 +82,20 @@ class CategoryColumn(Column):
 
     def code(self, value: Any) -> int:
         """Return the value for a category, or for the text that the labels show for it."""
-        found = self._find(canonical(value))
-        if found is None and isinstance(value, str) and value in self.labels:
-            found = self.labels.index(value)
-        if found is None:
+        code = self._find(canonical(value))
+        if code is None and isinstance(value, str) and value in self.labels:
+            code = self.labels.index(value)
+        if code is None:
             rest = f" of its own; it may be one of {self.labels[-1]!r}" if self.other else ""
             raise DomainError(
                 f"column {self.name!r} has no value {value!r}{rest}; "
                 + suggestion(value, self.labels, "it takes")
             )
-        return found
-
-    def _is_set(self, fact: object) -> bool:
-        return isinstance(fact, tuple)
+        return code
 
 
 def fit_categories(
-    cells: Cells, weight: Floats | None, most: int, notes: list[str]
+    cells: Cells, weight: Floats | None, max_categories: int, notes: list[str]
 ) -> CategoryColumn:
     """Learn a column's categories: the most frequent, and one value for all further ones."""
     codes, levels = cells.as_levels()
@@ -114,19 +111,19 @@ def fit_categories(
         counts = counts[seen]
     rows = int(np.sum(known if weight is None else known & (weight > 0)))
     used = int(np.sum(counts > 0))
-    other = len(levels) > most
+    other = len(levels) > max_categories
     if other:
-        if used > most and used > IDENTIFIER * rows:
+        if used > max_categories and used > IDENTIFIER_SHARE * rows:
             kept = np.zeros(0, np.int64)
             notes.append(
                 f"column {name!r} has a distinct value in nearly every row, like an identifier; "
                 f"it is one value 'other' and carries no information"
             )
         else:
-            kept = np.sort(np.argsort(-counts, kind="stable")[: most - 1])
+            kept = np.sort(np.argsort(-counts, kind="stable")[: max_categories - 1])
             notes.append(
-                f"column {name!r} has {len(levels)} categories; the {most - 1} most frequent "
-                f"are kept and the rest are one value 'other'"
+                f"column {name!r} has {len(levels)} categories; the {max_categories - 1} most "
+                f"frequent are kept and the rest are one value 'other'"
             )
         rest = counts.sum() - counts[kept].sum()
         levels = tuple(levels[i] for i in kept.tolist())

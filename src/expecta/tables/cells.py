@@ -1,4 +1,4 @@
-"""One column as it was given: numbers, or categories by number."""
+"""Hold one column as it was given: numbers, or categories by number."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Cells:
     rounded: bool = False  # different integers became the same number
 
     def __len__(self) -> int:
-        found = self.numbers if self.codes is None else self.codes
-        return 0 if found is None else len(found)
+        cells = self.numbers if self.codes is None else self.codes
+        return 0 if cells is None else len(cells)
 
     @property
     def known(self) -> Bools:
@@ -54,7 +54,7 @@ class Cells:
         return self.codes >= 0
 
     def masked(self, mask: Bools) -> Cells:
-        """Forget some cells."""
+        """Return the cells with some of them missing."""
         if self.numbers is not None:
             return replace(self, numbers=np.where(mask, np.nan, self.numbers))
         assert self.codes is not None
@@ -157,18 +157,16 @@ def from_list(
         unknown = np.fromiter(map(is_missing, cells), np.bool_, len(cells))
     else:
         unknown = np.zeros(len(cells), np.bool_)
-    known = [cell for cell, gone in zip(cells, unknown.tolist(), strict=True) if not gone]
+    known = [cell for cell, missing in zip(cells, unknown.tolist(), strict=True) if not missing]
     if not known and declared is None:
         return Cells(name, "unknown", dtype, np.full(len(cells), np.nan))
-    found = {"category"} if declared is not None else {kinds[cls] for cls in set(map(type, known))}
-    if "time" in found:
+    present = {kinds[cls] for cls in set(map(type, known))}
+    if "time" in present and declared is None:
         known = [canonical(cell) for cell in known]
-        found = {_kind(type(cell)) for cell in known}
-    if found == {"integer", "number"}:
-        found = {"number"}
-    if found == {"date", "datetime"}:
-        found = {"datetime"}
-    kind = found.pop() if len(found) == 1 else "category"
+        present = {_kind(type(cell)) for cell in known}
+    if present in ({"integer", "number"}, {"date", "datetime"}):
+        present = {"number"} if "number" in present else {"datetime"}
+    kind = present.pop() if len(present) == 1 and declared is None else "category"
     if kind in ("category", "boolean"):
         codes = np.full(len(cells), -1, np.int32)
         codes[~unknown], levels = _factorise(known, declared)
@@ -211,15 +209,11 @@ def _kind(cls: type) -> str:
 
 def _factorise(known: list[Any], declared: Sequence[Any] | None) -> tuple[Ints, tuple[Scalar, ...]]:
     """Give the categories numbers, in their declared or natural order."""
-    if all(cls is str for cls in set(map(type, known))):
-        place: dict[Any, int] = {}
-        first = [place.setdefault(cell, len(place)) for cell in known]
-        levels: list[Scalar] = list(place)
-    else:
-        keys = [key(canonical(cell)) for cell in known]
-        place = {}
-        first = [place.setdefault(cell, len(place)) for cell in keys]
-        levels = [value for _, value in place]
+    texts = all(cls is str for cls in set(map(type, known)))
+    number_of: dict[Any, int] = {}
+    keys = known if texts else [key(canonical(cell)) for cell in known]
+    first = [number_of.setdefault(cell, len(number_of)) for cell in keys]
+    levels: list[Scalar] = list(number_of) if texts else [value for _, value in number_of]
     if declared is None:
         order = natural_order(levels)
     else:

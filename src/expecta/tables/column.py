@@ -1,22 +1,29 @@
-"""What the encoder learned of one column: its values, and what they are to the user."""
+"""Hold what the encoder learned of one column: its values, and what they are to the user."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.tables.cells import Cells
-from expecta.tables.scalars import Scalar, is_missing
+from expecta.tables.scalars import Scalar, is_missing, number
 
-__all__ = ["CodeColumn", "Column", "as_codes", "inside"]
+__all__ = ["CodeColumn", "Column", "Interval", "as_codes", "inside"]
 
 LARGEST_CODE = 65_535
 _NONE = np.zeros(0)
+
+
+class Interval(NamedTuple):
+    """The numbers from ``low`` to ``high``, both included; None is an open end."""
+
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +78,13 @@ class Column:
 
     @property
     def plain(self) -> Column:
-        """The column itself; where a hole is a value, the column of all others."""
+        """The column itself; where "missing" is a value, the column of all others."""
         return self
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the values are numbers or times, of which there are intervals."""
+        return False
 
     def encode(self, cells: Cells, *, unseen: str = "unknown") -> Ints:
         """Return the value of every cell, -1 where it is unknown."""
@@ -91,41 +103,65 @@ class Column:
         """Return the number that each value stands for."""
         raise DomainError(f"the values of column {self.name!r} are categories, not numbers")
 
-    def weights(self, fact: Any) -> Floats | None:
-        """Return the weight of each value given a fact, None where it says nothing.
+    def to_number(self, value: Any) -> float:
+        """Return the number underneath a value that a user gives: text is read, times are µs."""
+        try:
+            result = number(value, self.kind, self.zone)
+        except DomainError as problem:
+            raise DomainError(f"column {self.name!r}: {problem}") from None
+        if np.isnan(result):
+            raise DomainError(f"column {self.name!r}: a missing value is not a number")
+        return result
 
-        A fact is a value, a list or set of values, or an interval of two numbers (a tuple;
-        see `between`). What is missing says nothing.
+    def parse_fact(self, fact: Any) -> list[Any] | Interval | None:
+        """Read a fact about the column, the same for every question.
+
+        A fact is a value; a list, set, range or array of values; for numbers and times an
+        interval ``(low, high)``; for categories a tuple is a set of values too. Returns the
+        values, the interval in numbers, or None where the fact is missing and says nothing.
         """
         if isinstance(fact, np.ndarray):
             fact = fact.tolist()
-        if isinstance(fact, list | set | frozenset | range) or self._is_set(fact):
-            if any(isinstance(one, tuple) for one in fact) and not self._is_set(()):
-                raise DomainError(
-                    f"a list of intervals of column {self.name!r}; ask for one interval at a time"
-                )
-            parts = [self.weights(one) for one in fact]
-            known = [part for part in parts if part is not None]
-            if len(known) < len(parts):
-                raise DomainError(f"a missing value among those of column {self.name!r}")
-            total: Floats = np.zeros(self.cardinality)
-            for part in known:
-                total = np.minimum(total + part, 1.0)
-            return total
-        if isinstance(fact, tuple):
+        if isinstance(fact, tuple) and self.ordered:
             if len(fact) != 2:
                 raise DomainError(f"an interval of column {self.name!r} has two ends: {fact!r:.60}")
-            if self.step or fact[0] is None or fact[1] is None or fact[0] != fact[1]:
-                return self.between(*fact)
-            fact = fact[0]  # a point of numbers that are not whole is a value
-        if is_missing(fact):
+            if any(end is not None and is_missing(end) for end in fact):
+                raise DomainError(
+                    f"column {self.name!r}: a missing value is no end of an interval; "
+                    f"use None for an open end"
+                )
+            return Interval(*(None if end is None else self.to_number(end) for end in fact))
+        if not isinstance(fact, list | set | frozenset | range | tuple):
+            return None if is_missing(fact) else [fact]
+        values = list(fact)
+        if any(map(is_missing, values)):
+            raise DomainError(f"a missing value among those of column {self.name!r}")
+        if self.ordered and any(isinstance(value, tuple) for value in values):
+            raise DomainError(
+                f"a list of intervals of column {self.name!r}; "
+                f"ask for one interval at a time, or join conditions by 'or'"
+            )
+        return values
+
+    def weights(self, fact: Any) -> Floats | None:
+        """Return the weight of each value given a fact, None where it says nothing.
+
+        See `parse_fact` for what a fact is, and `between` for what an interval weighs. A number
+        stands for the whole bin that it falls in.
+        """
+        parsed = self.parse_fact(fact)
+        if parsed is None:
             return None
+        if isinstance(parsed, Interval):
+            if self.step or parsed.low is None or parsed.low != parsed.high:
+                return self.between(*parsed)
+            parsed = [parsed.low]  # a point of numbers that are not whole is a value
         weights = np.zeros(self.cardinality)
-        weights[self.code(fact)] = 1.0
+        weights[[self.code(value) for value in parsed]] = 1.0
         return weights
 
     def code(self, value: Any) -> int:
-        """Return the value that stands for something the user says."""
+        """Return the code of a value that the user gives."""
         raise DomainError(f"nothing is known of column {self.name!r}, so it cannot be {value!r}")
 
     def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
@@ -138,10 +174,6 @@ class Column:
             f"for a set of values use a list"
         )
 
-    def _is_set(self, fact: object) -> bool:
-        """Whether a tuple is a set of values, as it is where there are no intervals."""
-        return False
-
 
 @dataclass(frozen=True, eq=False)
 class CodeColumn(Column):
@@ -151,6 +183,11 @@ class CodeColumn(Column):
     def labels(self) -> tuple[str, ...]:
         """A readable text for every value."""
         return tuple(map(str, range(self.cardinality)))
+
+    @property
+    def ordered(self) -> bool:
+        """Integers have an order."""
+        return True
 
     def encode(self, cells: Cells, *, unseen: str = "unknown") -> Ints:
         """Return the integers themselves."""
@@ -169,24 +206,20 @@ class CodeColumn(Column):
     def code(self, value: Any) -> int:
         """Return the integer, if it is one of the values."""
         try:
-            number = float(value)
+            code = float(value)
         except (TypeError, ValueError):
-            number = -1.0
-        if number in range(self.cardinality):
-            return int(number)
+            code = -1.0
+        if code in range(self.cardinality):
+            return int(code)
         raise DomainError(
             f"variable {self.name!r} takes the values 0 .. {self.cardinality - 1}, not {value!r}"
         )
 
     def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
         """Return 1 for the integers between the ends."""
-        numbers = self.numeric()
-        return inside(
-            numbers,
-            -np.inf if low is None else float(low),
-            np.inf if high is None else float(high),
-            closed,
-        )
+        start = -np.inf if low is None else self.to_number(low)
+        end = np.inf if high is None else self.to_number(high)
+        return inside(self.numeric(), start, end, closed)
 
 
 def inside(numbers: Floats, low: float, high: float, closed: str) -> Floats:
@@ -205,10 +238,10 @@ def as_codes(array: Any, cards: Ints | None, names: Collection[str], unseen: str
     there are is unknown too, or an error.
     """
     if array.dtype.kind == "f":
-        array = _whole(array, names)
-    if array.size and array.dtype.kind == "i" and (least := int(np.min(array))) < -1:
+        array = _integers(array, names)
+    if array.size and array.dtype.kind == "i" and (smallest := int(np.min(array))) < -1:
         raise DomainError(
-            f"the array has the integer {least}; values are 0, 1, 2, ... and -1 is unknown"
+            f"the array has the integer {smallest}; values are 0, 1, 2, ... and -1 is unknown"
         )
     top = np.max(array, axis=0, initial=0) if array.dtype.kind != "b" else np.zeros(1)
     if cards is None:
@@ -230,7 +263,7 @@ def as_codes(array: Any, cards: Ints | None, names: Collection[str], unseen: str
     return codes
 
 
-def _whole(array: Floats, names: Collection[str]) -> Ints:
+def _integers(array: Floats, names: Collection[str]) -> Ints:
     """Return floats as integers, NaN as -1; in blocks of rows that stay in cache."""
     out = np.empty(array.shape, np.int32)
     block = max(1, 2**16 // max(array.shape[1], 1))

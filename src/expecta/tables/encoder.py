@@ -1,4 +1,4 @@
-"""The encoder: a table of any columns as a table of categorical variables, and back."""
+"""Turn a table of any columns into a table of categorical variables, and back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from expecta.circuits.evidence import Evidence
@@ -17,18 +16,18 @@ from expecta.common.text import suggestion
 from expecta.tables.category_column import fit_categories
 from expecta.tables.cells import Cells
 from expecta.tables.column import CodeColumn, Column, as_codes
-from expecta.tables.encoder_options import Options
+from expecta.tables.encoder_options import EncoderOptions
 from expecta.tables.encoder_state import read_state, write_state
-from expecta.tables.missing_column import HoledColumn
+from expecta.tables.estimator_inputs import read_weights
+from expecta.tables.missing_column import MissingIsValueColumn
 from expecta.tables.number_column import fit_numbers
-from expecta.tables.sample_weights import weights_for
-from expecta.tables.table import Table, check_size, read_table
+from expecta.tables.table import Table, TableTransformer, check_size, find_columns, read_table
 from expecta.tables.write_table import write_table
 
 __all__ = ["Encoder"]
 
 
-class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Encoder(TableTransformer):
     """Turn every column of a table into one variable with the values 0, 1, 2, ...
 
     Categories and Booleans are values as they are, numbers and times fall in bins, and
@@ -72,9 +71,9 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         A category that training did not have, where there is no "other": "unknown" treats
         it as missing, "error" raises a DomainError. The same for integers of arrays.
     missing_is_value
-        Names of columns in which a hole is a value, the last, like any other: it is known
-        that the cell is missing, and that tells of other columns. For holes that carry
-        information, such as a test that was not thought necessary.
+        Names of columns in which "missing" is a value, the last, like any other: it is known
+        that the cell is missing, and that tells of other columns. For missing values that
+        carry information, such as a test that was not thought necessary.
 
     Attributes
     ----------
@@ -122,36 +121,36 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: object = None, sample_weight: npt.ArrayLike | None = None) -> Encoder:
         """Learn the values of every column; rows count as much as their weight."""
-        options = Options.checked(self.get_params(deep=False))
+        options = EncoderOptions.from_params(self.get_params(deep=False))
         table = read_table(X)
         check_size(table)
         options.check_names(table.names)
-        weight = None if sample_weight is None else weights_for(sample_weight, table.n_rows)
+        weight = None if sample_weight is None else read_weights(sample_weight, table.n_rows)
         if weight is not None and not np.any(weight > 0):
             raise DomainError("the weight of every row is zero, so there is nothing to learn from")
         notes: list[str] = []
         codes = _fit_codes(table, options, weight) if table.source == "codes" else {}
         columns = [
-            codes.get(name) or _fit_column(table.column(place), options, weight, notes)
-            for place, name in enumerate(table.names)
+            codes.get(name) or _fit_column(table.column(position), options, weight, notes)
+            for position, name in enumerate(table.names)
         ]
-        for place, name in enumerate(table.names):
+        for position, name in enumerate(table.names):
             if name in options.missing_is_value and name in codes:
                 raise ValueError(
                     f"missing_is_value names the column {name!r} of an integer array, whose "
                     f"values are codes; pass a frame, or give the missing a code of their own"
                 )
             if name in options.missing_is_value:
-                gone = ~table.column(place).known
-                heavy = float(np.sum(gone if weight is None else weight[gone]))
-                columns[place] = HoledColumn.of(columns[place], heavy)
+                missing = ~table.column(position).known
+                total = float(np.sum(missing if weight is None else weight[missing]))
+                columns[position] = MissingIsValueColumn.from_known(columns[position], total)
         self._set(table.source, columns, notes)
         return self
 
     def transform(self, X: Any) -> Ints:
         """Return the values of a table's cells, -1 where unknown.  # (rows, variables) int32.
 
-        Columns of frames and dicts are found by name, those of arrays by place. Further
+        Columns of frames and dicts are found by name, those of arrays by position. Further
         columns are ignored; for a column that is not known at all pass a column of None.
         """
         return self.codes(X)
@@ -160,15 +159,15 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return what :meth:`transform` does, whatever scikit-learn's ``set_output`` says."""
         check_is_fitted(self, "columns_")
         table = read_table(X)
-        places = self._places(table)
+        positions = find_columns(table, self)
         array = table.array
         plain = array is not None and array.dtype.kind in "iubf" and type(array) is np.ndarray
         if plain and all(isinstance(column, CodeColumn) for column in self.columns_):
             names = self.feature_names_in_.tolist()
             return as_codes(array, self.cardinalities_, names, self.unseen)
-        out = np.empty((table.n_rows, len(places)), np.int32)
-        for variable, (column, place) in enumerate(zip(self.columns_, places, strict=True)):
-            out[:, variable] = column.encode(table.column(place), unseen=self.unseen)
+        out = np.empty((table.n_rows, len(positions)), np.int32)
+        for variable, column in enumerate(self.columns_):
+            out[:, variable] = column.encode(table.column(positions[variable]), unseen=self.unseen)
         return out
 
     def evidence(self, X: Any) -> Evidence:
@@ -186,8 +185,8 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         nothing is impossible evidence: all weights are zero. Dates may be ISO texts.
 
         >>> encoder = Encoder().fit({"age": [31, 54, 60], "region": ["north", "south", "east"]})
-        >>> found = encoder.where(age=(None, 54), region=["north", "east"])
-        >>> found.weights(0).tolist(), found.weights(1).tolist()
+        >>> evidence = encoder.where(age=(None, 54), region=["north", "east"])
+        >>> evidence.weights(0).tolist(), evidence.weights(1).tolist()
         ([[1.0, 1.0, 0.0]], [[1.0, 1.0, 0.0]])
         """
         check_is_fitted(self, "columns_")
@@ -210,8 +209,8 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def column(self, name: str) -> Column:
         """Return what is known of a column."""
-        found: Column = self.columns_[self.variable(name)]
-        return found
+        column: Column = self.columns_[self.variable(name)]
+        return column
 
     def values(self, name: str) -> Floats:
         """Return the number that each value of a column stands for: the mean of its bin.
@@ -223,12 +222,13 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     # -- from values to a table -------------------------------------------------------
 
     def inverse_transform(
-        self, X: npt.ArrayLike, *, seed: int | np.random.Generator | None = None
+        self, X: npt.ArrayLike, *, random_state: int | np.random.Generator | None = None
     ) -> Any:
         """Return a table of the fitted kind from values; -1 is missing.
 
-        A bin becomes the mean of the training numbers in it or, with a seed, a random number
-        that has the bin's range, mean and spread. The value "other" becomes its label.
+        A bin becomes the mean of the training numbers in it or, with a ``random_state``, a
+        random number that has the bin's range, mean and spread. The value "other" becomes its
+        label.
         """
         check_is_fitted(self, "columns_")
         codes = np.asarray(X)
@@ -238,7 +238,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise DomainError(f"values are integers, not {codes.dtype}")
         if codes.size and (np.any(codes < -1) or np.any(codes >= self.cardinalities_)):
             raise DomainError("a value is none of its variable: they are -1 .. cardinality - 1")
-        rng = None if seed is None else np.random.default_rng(seed)
+        rng = None if random_state is None else np.random.default_rng(random_state)
         return write_table(self.source_, self.columns_, codes.astype(np.int32), rng)
 
     # -- what scikit-learn and files ask for ------------------------------------------
@@ -278,14 +278,6 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         encoder._set(source, columns, notes)
         return encoder
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
-
     def _set(self, source: str, columns: list[Column], notes: list[str]) -> None:
         self.source_ = source
         self.columns_ = columns
@@ -294,26 +286,8 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.feature_names_in_ = np.array([column.name for column in columns], object)
         self.cardinalities_ = np.array([column.cardinality for column in columns], np.int32)
 
-    def _places(self, table: Table) -> list[int]:
-        """Return where a table has each fitted column."""
-        if not table.named:
-            if len(table.names) != len(self.columns_):
-                raise DomainError(
-                    f"X has {len(table.names)} features, but {type(self).__name__} is expecting "
-                    f"{len(self.columns_)} features as input"
-                )
-            return list(range(len(self.columns_)))
-        place = {name: i for i, name in enumerate(table.names)}
-        for name in self.feature_names_in_:
-            if name not in place:
-                raise DomainError(
-                    f"the table has no column {name!r}; if nothing is known of it, add it with "
-                    f"None in every row"
-                )
-        return [place[name] for name in self.feature_names_in_]
 
-
-def _fit_codes(table: Table, options: Options, weight: Floats | None) -> dict[str, Column]:
+def _fit_codes(table: Table, options: EncoderOptions, weight: Floats | None) -> dict[str, Column]:
     """Learn the columns of an integer array that are no other kind, blocks of rows at a time."""
     assert table.array is not None
     names = [name for name in table.names if name not in options.kinds]
@@ -323,12 +297,12 @@ def _fit_codes(table: Table, options: Options, weight: Floats | None) -> dict[st
     codes = as_codes(table.array if all(kept) else table.array[:, kept], None, names, "error")
     cards = np.max(codes, axis=0) + 1
     cards = np.maximum(cards, 2 if np.max(cards) <= 2 else 1)
-    start = np.append(0, np.cumsum(cards + 1))  # a place before each column's for the unknown
+    start = np.append(0, np.cumsum(cards + 1))  # an entry before each column's for the unknown
     counts = np.zeros(start[-1])
     for first in range(0, len(codes), 4096):
         block = codes[first : first + 4096] + (start[:-1] + 1)
-        heavy = None if weight is None else np.repeat(weight[first : first + 4096], len(cards))
-        counts += np.bincount(block.ravel(), heavy, start[-1])
+        part = None if weight is None else np.repeat(weight[first : first + 4096], len(cards))
+        counts += np.bincount(block.ravel(), part, start[-1])
     dtype = str(table.array.dtype)
     return {
         name: CodeColumn(name, "code", dtype, card, counts[begin + 1 : begin + 1 + card])
@@ -336,7 +310,9 @@ def _fit_codes(table: Table, options: Options, weight: Floats | None) -> dict[st
     }
 
 
-def _fit_column(cells: Cells, options: Options, weight: Floats | None, notes: list[str]) -> Column:
+def _fit_column(
+    cells: Cells, options: EncoderOptions, weight: Floats | None, notes: list[str]
+) -> Column:
     """Learn one column by its kind."""
     kind = options.kinds.get(cells.name, cells.kind)
     if kind == "number" and cells.kind == "integer":
@@ -348,8 +324,8 @@ def _fit_column(cells: Cells, options: Options, weight: Floats | None, notes: li
     elif cells.kind != "unknown":
         zone = cells.zone
         method, cuts = options.method(cells.name, kind, zone), options.cuts(cells.name, kind, zone)
-        found = fit_numbers(cells, kind, weight, method, options.max_bins, cuts, notes)
-        if found is not None:
-            return found
+        column = fit_numbers(cells, kind, weight, method, options.max_bins, cuts, notes)
+        if column is not None:
+            return column
     notes.append(f"column {cells.name!r} has no known value; it carries no information")
     return Column(cells.name, "unknown", cells.dtype, 1, np.zeros(1))

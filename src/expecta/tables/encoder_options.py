@@ -1,28 +1,28 @@
-"""The encoder's options, checked."""
+"""Check the encoder's options."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from expecta.common.arrays import Floats
+from expecta.common.checks import check_integer
 from expecta.common.errors import DomainError
 from expecta.common.text import suggestion
 from expecta.tables.bins import METHODS
 from expecta.tables.scalars import number
 
-__all__ = ["KINDS", "Options"]
+__all__ = ["KINDS", "EncoderOptions"]
 
 KINDS = ("category", "number", "date", "datetime", "duration")  # that a column can be read as
 
 
 @dataclass(frozen=True)
-class Options:
+class EncoderOptions:
     """What to do with each column; an option that makes no sense is a ValueError."""
 
     max_bins: int | None  # None: by the number of values
@@ -34,14 +34,12 @@ class Options:
     missing_is_value: frozenset[str]
 
     @classmethod
-    def checked(cls, params: Mapping[str, Any]) -> Options:
+    def from_params(cls, params: Mapping[str, Any]) -> EncoderOptions:
         """Check the constructor's parameters by themselves."""
-        for name, least in (("max_bins", 1), ("max_categories", 2)):
-            size = params[name]
-            if size is None and name == "max_bins":
-                continue
-            if isinstance(size, bool) or not isinstance(size, Integral) or size < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, not {size!r:.60}")
+        max_bins = params["max_bins"]
+        if max_bins is not None:
+            max_bins = check_integer("max_bins", max_bins, 1)
+        max_categories = check_integer("max_categories", params["max_categories"], 2)
         kinds, thresholds = params["kinds"] or {}, params["thresholds"] or {}
         bins = params["bins"]
         for name, option in (("kinds", kinds), ("thresholds", thresholds)):
@@ -63,16 +61,8 @@ class Options:
         missing = params["missing_is_value"] or ()
         if isinstance(missing, str) or not all(isinstance(name, str) for name in missing):
             raise ValueError(f"missing_is_value is a list of names of columns, not {missing!r:.60}")
-        most = params["max_bins"]
-        return cls(
-            None if most is None else int(most),
-            bins,
-            int(params["max_categories"]),
-            kinds,
-            thresholds,
-            params["unseen"],
-            frozenset(missing),
-        )
+        names = frozenset(missing)
+        return cls(max_bins, bins, max_categories, kinds, thresholds, params["unseen"], names)
 
     def check_names(self, names: Collection[str]) -> None:
         """Refuse options for columns that are not there."""
@@ -108,9 +98,9 @@ class Options:
 
     def _numbers(self, name: str, given: Any, kind: str, zone: str | None) -> Floats:
         try:
-            found = np.array([number(one, kind, zone) for one in given], np.float64)
+            numbers = np.array([number(value, kind, zone) for value in given], np.float64)
         except (TypeError, DomainError) as problem:
             raise ValueError(f"an edge or threshold for column {name!r}: {problem}") from None
-        if not np.all(np.isfinite(found)):
+        if not np.all(np.isfinite(numbers)):
             raise ValueError(f"the edges and thresholds for column {name!r} must be finite")
-        return found
+        return numbers

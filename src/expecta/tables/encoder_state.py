@@ -14,8 +14,8 @@ from expecta.common.arrays import within
 from expecta.common.errors import DomainError, FormatError
 from expecta.tables.category_column import CategoryColumn
 from expecta.tables.column import LARGEST_CODE, CodeColumn, Column
-from expecta.tables.encoder_options import Options
-from expecta.tables.missing_column import HoledColumn
+from expecta.tables.encoder_options import EncoderOptions
+from expecta.tables.missing_column import MissingIsValueColumn
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.scalars import DAY, TIMES, canonical, key, time_zone
 from expecta.tables.table import SOURCES
@@ -146,7 +146,7 @@ class _Reader:
             self._fail("its parameters are not those of an encoder")
         params = {name: self._value(value, 0) for name, value in given.items()}
         try:
-            Options.checked(params)
+            EncoderOptions.from_params(params)
         except (ValueError, TypeError) as problem:
             self._fail(str(problem))
         return params
@@ -223,7 +223,7 @@ class _Reader:
             if missing is not None:
                 if type(missing) is not float or not 0 <= missing < math.inf:
                     self._fail(f"{_shown(missing)} cells of column {column.name!r:.60} are missing")
-                column = HoledColumn.of(column, missing)
+                column = MissingIsValueColumn.from_known(column, missing)
             columns.append(column)
         if any(place[name] != len(arrays[name]) for name in arrays):
             self._fail("its arrays are longer than its columns")

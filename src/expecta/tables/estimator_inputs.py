@@ -1,4 +1,4 @@
-"""What estimators take: tables of any kind, targets, and weights."""
+"""Read what estimators take: tables of any kind, targets, weights and penalties."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from sklearn.utils.validation import column_or_1d
 
 from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
-from expecta.tables.sample_weights import weights_for
 from expecta.tables.table import Table, check_size, read_table
 
 __all__ = [
-    "checked_penalties",
-    "read",
+    "check_penalties",
+    "read_inputs",
     "read_target",
+    "read_training_weights",
+    "read_weights",
     "refuse_infinity",
     "refuse_rounding",
-    "row_weights",
 ]
 
-LARGEST = 1e150  # target: its square is a number too
-HEAVIEST = 1e12  # sum of weights: a row of weight 1 beside it is more than rounding
+MAX_TARGET = 1e150  # absolute value: its square is a number too
+MAX_TOTAL_WEIGHT = 1e12  # of all rows: a row of weight 1 beside it is more than rounding
 
 
-def read(X: Any, *, coded: bool | None = None) -> Table:
+def read_inputs(X: Any, *, coded: bool | None = None) -> Table:
     """Read a table; integers of an array are numbers, unless all are zeros and ones.
 
     ``coded`` says whether integers are codes, -1 for unknown; None lets the array decide.
@@ -43,11 +43,11 @@ def read(X: Any, *, coded: bool | None = None) -> Table:
 
 
 def refuse_infinity(table: Table) -> None:
-    """Complain of a number that is infinite: it is neither known nor unknown."""
+    """Refuse an infinite number, which is neither known nor unknown."""
     if table.array is not None and table.array.dtype.kind in "iub":
         return
-    for place, name in enumerate(table.names):
-        numbers = table.column(place).numbers
+    for position, name in enumerate(table.names):
+        numbers = table.column(position).numbers
         if numbers is not None and np.any(np.isinf(numbers)):
             raise DomainError(
                 f"column {name!r} has an infinite number (inf) in row "
@@ -56,26 +56,39 @@ def refuse_infinity(table: Table) -> None:
 
 
 def refuse_rounding(table: Table) -> None:
-    """Complain of integers that are different, and the same as floats."""
+    """Refuse different integers that become the same float."""
     if table.array is not None and table.array.dtype.kind in "fb":
         return
-    for place, name in enumerate(table.names):
-        if table.column(place).rounded:
+    for position, name in enumerate(table.names):
+        if table.column(position).rounded:
             raise DomainError(
                 f"column {name!r} has integers beyond 2^53 that become the same float; subtract "
-                f"the least of them, or leave the column out if it only names rows"
+                f"the smallest of them, or leave the column out if it only names rows"
             )
 
 
-def row_weights(given: npt.ArrayLike | None, rows: int) -> Floats:
-    """Read sample weights, of which one at least is above zero."""
-    weight = weights_for(given, rows)
+def read_weights(given: npt.ArrayLike | None, rows: int) -> Floats:
+    """Read sample weights; none given is one each."""
+    if given is None:
+        return np.ones(rows)
+    try:
+        weight = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        weight = np.zeros(0)
+    if weight.shape != (rows,) or not np.all(np.isfinite(weight) & (weight >= 0)):
+        raise DomainError(f"sample_weight must be {rows} finite numbers of at least 0")
+    return weight
+
+
+def read_training_weights(given: npt.ArrayLike | None, rows: int) -> Floats:
+    """Read sample weights to learn with: one at least is above zero, their sum is limited."""
+    weight = read_weights(given, rows)
     if rows and not np.any(weight > 0):
         raise DomainError("the weight of every row is zero, so there is nothing to learn from")
-    if np.sum(weight / HEAVIEST) > 1.0:
+    if np.sum(weight / MAX_TOTAL_WEIGHT) > 1.0:
         raise DomainError(
-            f"the weights sum to more than {HEAVIEST:g}, and a weight counts as so many rows; "
-            f"divide them by their mean"
+            f"the weights sum to more than {MAX_TOTAL_WEIGHT:g}, and a weight counts as so many "
+            f"rows; divide them by their mean"
         )
     return weight
 
@@ -96,17 +109,17 @@ def read_target(y: Any) -> Floats:
             "y has unknown or infinite values (NaN or inf); "
             "leave out the rows whose target is unknown"
         )
-    if np.any(np.abs(target) > LARGEST):
-        raise DomainError(f"y has numbers beyond {LARGEST:g}; divide it by a unit of that size")
+    if np.any(np.abs(target) > MAX_TARGET):
+        raise DomainError(f"y has numbers beyond {MAX_TARGET:g}; divide it by a unit of that size")
     return target
 
 
-def checked_penalties(given: Any) -> list[float]:
+def check_penalties(given: Any) -> list[float]:
     """Return the penalties to choose from: a finite number above 0, or several."""
     try:
-        found = [float(p) for p in np.atleast_1d(np.asarray(given, np.float64))]
+        penalties = [float(p) for p in np.atleast_1d(np.asarray(given, np.float64))]
     except (TypeError, ValueError, OverflowError):
-        found = []
-    if not found or not all(0 < p < np.inf for p in found):
+        penalties = []
+    if not penalties or not all(0 < p < np.inf for p in penalties):
         raise ValueError(f"penalties are finite numbers above 0, not {given!r:.60}")
-    return found
+    return penalties

@@ -1,4 +1,4 @@
-"""Columns in which a hole is a value of its own."""
+"""Encode columns in which "missing" is a value of its own."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from expecta.common.errors import DomainError
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column
 
-__all__ = ["HoledColumn"]
+__all__ = ["MissingIsValueColumn"]
 
 
 @dataclass(frozen=True, eq=False)
-class HoledColumn(Column):
+class MissingIsValueColumn(Column):
     """A column whose last value is that the cell is missing; the others are those of ``known``."""
 
     known: Column = None  # type: ignore[assignment]
 
     @classmethod
-    def of(cls, known: Column, missing: float) -> HoledColumn:
-        """Add to a column's values that it is missing, which had a weight in training."""
-        own = {one.name: getattr(known, one.name) for one in fields(Column)}
-        own["cardinality"] = known.cardinality + 1
-        own["counts"] = np.append(known.counts, missing)
-        return cls(**own, known=known)
+    def from_known(cls, known: Column, weight: float) -> MissingIsValueColumn:
+        """Add "missing" to a column's values; ``weight`` is that of missing training cells."""
+        attributes = {field.name: getattr(known, field.name) for field in fields(Column)}
+        attributes["cardinality"] = known.cardinality + 1
+        attributes["counts"] = np.append(known.counts, weight)
+        return cls(**attributes, known=known)
 
     @property
     def missing(self) -> int:
@@ -39,6 +39,11 @@ class HoledColumn(Column):
     def plain(self) -> Column:
         """The column of what is not missing."""
         return self.known
+
+    @property
+    def ordered(self) -> bool:
+        """Whether what is not missing has an order."""
+        return self.known.ordered
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -63,7 +68,7 @@ class HoledColumn(Column):
         raise DomainError(f"column {self.name!r} may be missing, which is no number")
 
     def code(self, value: Any) -> int:
-        """Return the value that stands for something the user says, such as "missing"."""
+        """Return the code of a value that the user gives, such as "missing"."""
         if isinstance(value, str) and value == self.labels[-1]:
             return self.missing
         return self.known.code(value)
@@ -71,6 +76,3 @@ class HoledColumn(Column):
     def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
         """Return the share of each value between two ends: none of the missing."""
         return np.append(self.known.between(low, high, closed=closed), 0.0)
-
-    def _is_set(self, fact: object) -> bool:
-        return self.known._is_set(fact)

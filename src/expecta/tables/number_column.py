@@ -1,4 +1,4 @@
-"""Columns of numbers and times, cut into bins that remember what was in them."""
+"""Encode columns of numbers and times by bins that keep statistics of the training data."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.common.arrays import Floats, Ints
-from expecta.common.errors import DomainError
-from expecta.tables.bins import Sample, cut
+from expecta.tables.bins import Sample, bin_edges
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column, inside
-from expecta.tables.scalars import DAY, TIMES, number, on_the_clock
+from expecta.tables.scalars import DAY, TIMES, on_the_clock
 
 __all__ = ["NumberColumn", "fit_numbers"]
 
-EXACT = 2.0**53  # from here on floats are further than 1 apart
-USUAL_BINS = 8, 32  # fewest and most, where nobody says how many
+MAX_EXACT = 2.0**53  # from here on floats are further than 1 apart
+DEFAULT_BINS = 8, 32  # smallest and largest default of max_bins
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +38,11 @@ class NumberColumn(Column):
             if len(set(labels)) == len(labels):
                 break
         return labels
+
+    @property
+    def ordered(self) -> bool:
+        """Numbers and times have an order."""
+        return True
 
     def _text(self, value: float, digits: int) -> str:
         """Write a number; ``digits`` counts up until all labels differ."""
@@ -78,8 +82,7 @@ class NumberColumn(Column):
             strength = middle * (1 - middle) / np.clip(self.stds[code] / span, 1e-6, 1.0) ** 2 - 1
             strength = np.maximum(strength, 1e-3)
             draw = self.lows[code] + span * rng.beta(middle * strength, (1 - middle) * strength)
-            places = np.flatnonzero(known)[wide]
-            out[places] = np.clip(draw, self.lows[code], self.highs[code])
+            out[np.flatnonzero(known)[wide]] = np.clip(draw, self.lows[code], self.highs[code])
         grid = {"date": DAY, "integer": 1}.get(self.kind, 0)
         if grid or not self.step or rng is None:
             return np.rint(out / grid) * grid if grid else out
@@ -93,7 +96,7 @@ class NumberColumn(Column):
 
     def code(self, value: Any) -> int:
         """Return the bin that a number falls in."""
-        return int(np.searchsorted(self.edges, self._number(value), side="right"))
+        return int(np.searchsorted(self.edges, self.to_number(value), side="right"))
 
     def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
         """Return the share of each bin that lies between two ends; None is an open end.
@@ -103,8 +106,8 @@ class NumberColumn(Column):
         bin counts in full when its data lie inside, not at all when they lie outside, and
         an interval beyond the training data is impossible.
         """
-        start = -np.inf if low is None else self._number(low)
-        end = np.inf if high is None else self._number(high)
+        start = -np.inf if low is None else self.to_number(low)
+        end = np.inf if high is None else self.to_number(high)
         single = inside(self.lows, start, end, closed)  # right for bins of one number
         lows, highs = self.lows, self.highs
         if self.step:
@@ -123,46 +126,37 @@ class NumberColumn(Column):
             share = np.clip(part / np.where(whole > 0, whole, 1.0), 0.0, 1.0)
         return np.where(self.lows == self.highs, single, share)
 
-    def _number(self, value: Any) -> float:
-        try:
-            found = number(value, self.kind, self.zone)
-        except DomainError as problem:
-            raise DomainError(f"column {self.name!r}: {problem}") from None
-        if np.isnan(found):
-            raise DomainError(f"column {self.name!r}: a missing value is no end of an interval")
-        return found
-
 
 def fit_numbers(
     cells: Cells,
     kind: str,
     weight: Floats | None,
     method: str | npt.ArrayLike,
-    most: int | None,
+    max_bins: int | None,
     thresholds: Floats,
     notes: list[str],
 ) -> NumberColumn | None:
     """Cut a column into bins; None where no finite number is known."""
     zone = cells.zone if kind == "datetime" else None
     numbers = cells.as_numbers(kind, zone)
-    sample = Sample.of(numbers, weight)
+    sample = Sample.from_numbers(numbers, weight)
     if not len(sample.values):
         return None
     if cells.rounded:
         notes.append(f"column {cells.name!r} has integers beyond 2^53 that are one float")
-    if most is None:
-        most = int(np.clip(np.ceil(2 * np.cbrt(sample.mass.sum())), *USUAL_BINS))
-    edges = cut(sample, method, most, thresholds)
+    if max_bins is None:
+        max_bins = int(np.clip(np.ceil(2 * np.cbrt(sample.mass.sum())), *DEFAULT_BINS))
+    edges = bin_edges(sample, method, max_bins, thresholds)
     if len(sample.values) == 1:
         notes.append(f"column {cells.name!r} has the same value in every row")
     means, stds, lows, highs = _statistics(sample, edges)
-    place = np.searchsorted(edges, numbers, side="right")
+    bins = np.searchsorted(edges, numbers, side="right")
     known = ~np.isnan(numbers)
     counts = np.bincount(
-        place[known], None if weight is None else weight[known], len(edges) + 1
+        bins[known], None if weight is None else weight[known], len(edges) + 1
     ).astype(np.float64)
     grid = DAY if kind in TIMES else 1
-    exact = np.max(np.abs(sample.values)) < EXACT * grid
+    exact = np.max(np.abs(sample.values)) < MAX_EXACT * grid
     stepped = exact and np.all(sample.values / grid == np.floor(sample.values / grid))
     return NumberColumn(
         cells.name,
@@ -202,12 +196,12 @@ def _statistics(sample: Sample, edges: Floats) -> tuple[Floats, Floats, Floats, 
         lows = np.where(filled, lows, middle)
         highs = np.where(filled, highs, middle)
     scale = max(float(np.max(np.abs(values))), 1e-300)
-    place = np.searchsorted(edges, values, side="right")
-    total = np.bincount(place, sample.mass, len(first))
+    bins = np.searchsorted(edges, values, side="right")
+    total = np.bincount(bins, sample.mass, len(first))
     total[total == 0] = 1.0
     unit = values / scale
-    centre = np.bincount(place, sample.mass * unit, len(first)) / total
-    spread = np.bincount(place, sample.mass * (unit - centre[place]) ** 2, len(first)) / total
+    centre = np.bincount(bins, sample.mass * unit, len(first)) / total
+    spread = np.bincount(bins, sample.mass * (unit - centre[bins]) ** 2, len(first)) / total
     means = np.clip(np.where(filled, centre * scale, lows), lows, highs)
     stds = np.where(lows == highs, 0.0, np.sqrt(spread) * scale)
     return means, stds, lows, highs

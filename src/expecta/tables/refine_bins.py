@@ -1,4 +1,4 @@
-"""Finer bins inside the bins of a fitted encoder.
+"""Cut the bins of a fitted encoder into finer ones.
 
 The old edges all stay, so that a new bin lies in one old bin and a finer encoding says
 all that the coarser one did.
@@ -16,24 +16,24 @@ import numpy.typing as npt
 
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
-from expecta.tables.bins import Sample, _between, cut
+from expecta.tables.bins import Sample, bin_edges, edges_after
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column
 from expecta.tables.encoder import Encoder
-from expecta.tables.encoder_options import Options
-from expecta.tables.missing_column import HoledColumn
+from expecta.tables.encoder_options import EncoderOptions
+from expecta.tables.estimator_inputs import read_weights
+from expecta.tables.missing_column import MissingIsValueColumn
 from expecta.tables.number_column import NumberColumn, fit_numbers
-from expecta.tables.sample_weights import weights_for
-from expecta.tables.table import Table, check_size, read_table
+from expecta.tables.table import Table, check_size, find_columns, read_table
 
-__all__ = ["coarser", "refined"]
+__all__ = ["coarse_codes", "refine_encoder"]
 
-HALF = 0.5  # what the empty new bins of an old bin weigh together at most, in rows
-NARROW = 1e-9  # part of the width of a bin that a new one counts as at least
-STEPS = 48  # halvings in search of the weight of a bin
+EMPTY_WEIGHT = 0.5  # what the empty new bins of an old bin weigh together at most, in rows
+MIN_WIDTH = 1e-9  # part of the width of a bin that a new one counts as at least
+MAX_STEPS = 48  # halvings in search of the weight of a bin
 
 
-def refined(
+def refine_encoder(
     encoder: Encoder,
     X: Any,
     max_bins: int,
@@ -65,16 +65,16 @@ def refined(
         at most 48 passes over their distinct numbers.
     """
     params = encoder.get_params(deep=False)
-    options = Options.checked({**params, "max_bins": max_bins, "thresholds": thresholds})
+    options = EncoderOptions.from_params({**params, "max_bins": max_bins, "thresholds": thresholds})
     if options.max_bins is None:
-        raise ValueError("max_bins must be an integer of at least 1, not None")
+        raise ValueError("max_bins is a whole number of at least 1, not None")
     wanted = {str(name): numbers for name, numbers in options.thresholds.items()}
     options = replace(options, thresholds=wanted)
     for name in wanted:
         if encoder.column(name).plain.kind == "category":
             raise DomainError(f"column {name!r} holds categories, which no threshold divides")
     table, weight = _rows(X, sample_weight)
-    places = [] if table is None else encoder._places(table)
+    positions = [] if table is None else find_columns(table, encoder)
     columns: list[Column] = list(encoder.columns_)
     shares: list[Floats] = [np.ones(column.cardinality) for column in columns]
     for variable, whole in enumerate(encoder.columns_):
@@ -84,10 +84,10 @@ def refined(
             cuts = options.cuts(column.name, kind, zone)
             numbers: Floats = np.zeros(0)
             if table is not None:
-                numbers = table.column(places[variable]).as_numbers(kind, zone)
+                numbers = table.column(positions[variable]).as_numbers(kind, zone)
             fine, share = _refine(column, numbers, weight, max_bins, cuts)
-            if isinstance(whole, HoledColumn):
-                columns[variable] = HoledColumn.of(fine, float(whole.counts[-1]))
+            if isinstance(whole, MissingIsValueColumn):
+                columns[variable] = MissingIsValueColumn.from_known(fine, float(whole.counts[-1]))
                 shares[variable] = np.append(share, 1.0)
             else:
                 columns[variable], shares[variable] = fine, share
@@ -109,34 +109,34 @@ def _rows(X: Any, sample_weight: npt.ArrayLike | None) -> tuple[Table | None, Fl
         return None, np.zeros(0)
     table = read_table(X)
     check_size(table)
-    weight = weights_for(sample_weight, table.n_rows)
+    weight = read_weights(sample_weight, table.n_rows)
     if not np.any(weight > 0):
         raise DomainError("the weight of every row is zero, so there is nothing to cut by")
     return table, weight
 
 
-def coarser(fine: Encoder, coarse: Encoder) -> list[Ints]:
+def coarse_codes(fine: Encoder, coarse: Encoder) -> list[Ints]:
     """Return for every column which value of the coarse encoder each of the fine one lies in.
 
     >>> table = {"age": [31, 35, 54, 60], "smoker": ["no", "yes", "no", "yes"]}
     >>> coarse = Encoder(max_bins=2).fit(table)
-    >>> fine, shares = refined(coarse, table, max_bins=3)
-    >>> [places.tolist() for places in coarser(fine, coarse)]
+    >>> fine, shares = refine_encoder(coarse, table, max_bins=3)
+    >>> [codes.tolist() for codes in coarse_codes(fine, coarse)]
     [[0, 0, 1], [0, 1]]
     """
     if fine.feature_names_in_.tolist() != coarse.feature_names_in_.tolist():
         raise DomainError("the two encoders have other columns")
-    found: list[Ints] = []
+    lookups: list[Ints] = []
     for finer, whole in zip(fine.columns_, coarse.columns_, strict=True):
         new, old = finer.plain, whole.plain
         numbers = isinstance(new, NumberColumn) and isinstance(old, NumberColumn)
         same = np.all(np.isin(old.edges, new.edges)) if numbers else _same(new, old)
         if not same or type(finer) is not type(whole):
             raise DomainError(f"the values of column {new.name!r} are not finer than the others")
-        places = _lookup(new.edges, old.edges) if numbers else np.arange(new.cardinality)
-        extra = whole.cardinality - old.cardinality  # the missing, where they are a value
-        found.append(np.append(places, old.cardinality + np.arange(extra)))
-    return found
+        codes = _lookup(new.edges, old.edges) if numbers else np.arange(new.cardinality)
+        extra = whole.cardinality - old.cardinality  # "missing", where it is a value
+        lookups.append(np.append(codes, old.cardinality + np.arange(extra)))
+    return lookups
 
 
 def _same(new: Column, old: Column) -> bool:
@@ -157,34 +157,34 @@ def _line(edges: Floats) -> Floats:
     return np.concatenate([[-np.inf], edges, [np.inf]])
 
 
-def _finer(sample: Sample, old: Floats, most: int, thresholds: Floats) -> Floats:
+def _finer(sample: Sample, old: Floats, max_bins: int, thresholds: Floats) -> Floats:
     """Return the old edges, those of the thresholds, and such as divide the sample evenly."""
-    fixed = cut(sample, _line(old), most, thresholds)
+    fixed = bin_edges(sample, _line(old), max_bins, thresholds)
     if not len(sample.values):
         return fixed
     cell = np.searchsorted(fixed, sample.values, side="right")
     held = np.unique(np.searchsorted(old, sample.values, side="right"))
     apart = cell[1:] != cell[:-1]
-    wanted = _apart(sample.mass, apart, most - (len(old) + 1 - len(held)))
-    return np.union1d(fixed, _between(sample, np.append(wanted & ~apart, True)))
+    wanted = _apart(sample.mass, apart, max_bins - (len(old) + 1 - len(held)))
+    return np.union1d(fixed, edges_after(sample, np.append(wanted & ~apart, True)))
 
 
-def _apart(mass: Floats, apart: Bools, most: int) -> Bools:
+def _apart(mass: Floats, apart: Bools, max_bins: int) -> Bools:
     """Return which neighbours to keep apart so that bins weigh about the same.
 
-    ``apart`` are those that must be. The least weight per bin that gives at most ``most``
+    ``apart`` are those that must be. The smallest weight per bin that gives at most ``max_bins``
     bins is found by halving: values above it are alone, and a run of others between two
     cuts is divided evenly into as few bins as it takes. Of equal runs the first is divided
     first, so that ties do not waste bins.
     """
-    if len(mass) <= most:
+    if len(mass) <= max_bins:
         return np.ones(len(apart), np.bool_)
-    found, least, enough = apart, float(np.min(mass)), float(np.sum(mass))
+    best, too_small, enough = apart, float(np.min(mass)), float(np.sum(mass))
     middle = np.cumsum(mass) - mass / 2
-    for _ in range(STEPS):
-        if np.count_nonzero(found) + 1 >= most:
+    for _ in range(MAX_STEPS):
+        if np.count_nonzero(best) + 1 >= max_bins:
             break
-        share = np.sqrt(least) * np.sqrt(enough)
+        share = np.sqrt(too_small) * np.sqrt(enough)
         heavy = mass > share
         ends = apart | heavy[1:] | heavy[:-1]
         start = np.append(0, np.flatnonzero(ends) + 1)
@@ -194,22 +194,22 @@ def _apart(mass: Floats, apart: Bools, most: int) -> Bools:
         bins = np.ceil(total / share * np.linspace(1.0, 1 - 1e-6, len(start)))
         slot = np.floor((middle - begin[run]) / total[run] * bins[run])
         trial = ends | (slot[1:] != slot[:-1])
-        if np.count_nonzero(trial) + 1 <= most:
-            found, enough = trial, share
+        if np.count_nonzero(trial) + 1 <= max_bins:
+            best, enough = trial, share
         else:
-            least = share
-    return found
+            too_small = share
+    return best
 
 
 # -- what the new bins hold -------------------------------------------------------------------
 
 
 def _refine(
-    old: NumberColumn, numbers: Floats, weight: Floats, most: int, thresholds: Floats
+    old: NumberColumn, numbers: Floats, weight: Floats, max_bins: int, thresholds: Floats
 ) -> tuple[NumberColumn, Floats]:
     """Cut one column finer; returns it and the share of its old bin that each bin has."""
-    sample = Sample.of(numbers, weight)
-    edges = _finer(sample, old.edges, most, thresholds)
+    sample = Sample.from_numbers(numbers, weight)
+    edges = _finer(sample, old.edges, max_bins, thresholds)
     if len(edges) == len(old.edges):
         return old, np.ones(old.cardinality)
     bin_of = _lookup(edges, old.edges)
@@ -219,7 +219,7 @@ def _refine(
     row = float(np.mean(weight[weight > 0])) if len(weight) else 1.0
     cells = Cells(old.name, old.kind, old.dtype, np.append(numbers, values), zone=old.zone)
     heavy, none = np.append(weight, mass), np.zeros(0)
-    new = fit_numbers(cells, old.kind, heavy, _line(edges), most, none, [])
+    new = fit_numbers(cells, old.kind, heavy, _line(edges), max_bins, none, [])
     assert new is not None  # what is bare was filled
     scale = old.counts / np.bincount(bin_of, new.counts)
     half = new.highs / 2 - new.lows / 2
@@ -229,7 +229,7 @@ def _refine(
     lows = np.where(whole, old.lows[bin_of], new.lows)
     highs = np.where(whole, old.highs[bin_of], new.highs)
     means = np.where(whole, old.means[bin_of], new.means)
-    shares = _shares(new.counts, bin_of, HALF * row * _widths(old, edges, bin_of))
+    shares = _shares(new.counts, bin_of, EMPTY_WEIGHT * row * _widths(old, edges, bin_of))
     steps = sample.values / (old.step or 1.0)
     column = replace(
         new,
@@ -272,7 +272,7 @@ def _widths(old: NumberColumn, edges: Floats, bin_of: Ints) -> Floats:
     half = line / 2  # so that no difference overflows
     wide = np.diff(half)
     whole = np.bincount(bin_of, wide)[bin_of]
-    return np.maximum(wide / np.where(whole > 0, whole, 1.0), NARROW)
+    return np.maximum(wide / np.where(whole > 0, whole, 1.0), MIN_WIDTH)
 
 
 def _shares(counts: Floats, bin_of: Ints, empty: Floats) -> Floats:
@@ -290,9 +290,9 @@ def _moved(
     unit = means / scale
     gap = wanted / scale - np.bincount(bin_of, shares * unit)
     way = np.where((gap > 0)[bin_of], highs, lows) / scale - unit
-    most = np.bincount(bin_of, shares * way)
+    reach = np.bincount(bin_of, shares * way)
     with np.errstate(over="ignore"):
-        part = np.clip(gap / np.where(most == 0, np.inf, most), 0.0, 1.0)
+        part = np.clip(gap / np.where(reach == 0, np.inf, reach), 0.0, 1.0)
     part[part < 1e-12] = 0.0  # no more than rounding
     return np.clip(
         np.where(part[bin_of] > 0, (unit + part[bin_of] * way) * scale, means), lows, highs

@@ -1,4 +1,4 @@
-"""Single values: what is missing, what is the same, what comes first, what number it is."""
+"""Compare and convert single cells: what is missing, what is the same, what number it is."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def canonical(value: object) -> Scalar:
     """Return the plain Python value of a cell; an object of no known type becomes its text.
 
     A whole float is the same category as the integer: libraries turn one into the other
-    as soon as a column has a hole.
+    as soon as a column has a missing cell.
     """
     if isinstance(value, str):
         return str(value)
@@ -91,13 +91,13 @@ def key(value: Scalar) -> tuple[str, Scalar]:
 
 def natural_order(values: Iterable[Scalar]) -> list[Scalar]:
     """Sort categories by value where they are of one type, by their text where they are not."""
-    found = list(values)
+    levels = list(values)
     try:
-        if len({key(value)[0] for value in found}) <= 1:
-            return sorted(found)
+        if len({key(value)[0] for value in levels}) <= 1:
+            return sorted(levels)
     except TypeError:  # times with and without a time zone
         pass
-    return sorted(found, key=lambda value: (str(value), key(value)[0]))
+    return sorted(levels, key=lambda value: (str(value), key(value)[0]))
 
 
 def microseconds(value: date | timedelta, zone: str | None) -> float:

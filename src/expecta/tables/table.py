@@ -1,4 +1,4 @@
-"""Read a table, whatever it is made of: the only place that knows frames from arrays."""
+"""Read a table, whatever it is made of: only this module tells frames from arrays."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
 
 from expecta.common.arrays import Ints
 from expecta.common.errors import DomainError
 from expecta.tables.cells import Cells, from_list, from_numpy
 
-__all__ = ["SOURCES", "Table", "check_size", "read_table"]
+__all__ = ["SOURCES", "Table", "TableTransformer", "check_size", "find_columns", "read_table"]
 
 SOURCES = ("pandas", "polars", "pyarrow", "dict", "array", "codes")
 
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns, or an array whose columns have only places.
+    """Named columns, or an array whose columns have only positions.
 
     ``source`` is what the table was: one of `SOURCES`, "codes" for an array of integers.
     """
@@ -38,11 +39,45 @@ class Table:
         """Whether columns are found by name."""
         return self.array is None
 
-    def column(self, place: int) -> Cells:
-        """Return a column by its place."""
+    def column(self, position: int) -> Cells:
+        """Return a column by its position."""
         if self.array is None:
-            return self.columns[place]
-        return from_numpy(self.names[place], self.array[:, place])
+            return self.columns[position]
+        return from_numpy(self.names[position], self.array[:, position])
+
+
+class TableTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A transformer of tables with cells of any kind, missing ones included."""
+
+    feature_names_in_: npt.NDArray[np.object_]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def find_columns(table: Table, encoder: TableTransformer) -> list[int]:
+    """Return the position of each fitted column in a table: by name, of an array in order."""
+    names = encoder.feature_names_in_.tolist()
+    if not table.named:
+        if len(table.names) != len(names):
+            raise DomainError(
+                f"X has {len(table.names)} features, but {type(encoder).__name__} is expecting "
+                f"{len(names)} features as input"
+            )
+        return list(range(len(names)))
+    position = {name: i for i, name in enumerate(table.names)}
+    for name in names:
+        if name not in position:
+            raise DomainError(
+                f"the table has no column {name!r}; if nothing is known of it, add it with "
+                f"None in every row"
+            )
+    return [position[name] for name in names]
 
 
 def read_table(X: Any) -> Table:

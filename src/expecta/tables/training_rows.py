@@ -1,4 +1,4 @@
-"""The training rows, kept so that answers stand beside plain averages."""
+"""Keep the training rows, so that answers stand beside plain averages of the target."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import numpy.typing as npt
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.common.text import number
-from expecta.tables import Encoder
 from expecta.tables.category_column import CategoryColumn
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column
+from expecta.tables.encoder import Encoder
+from expecta.tables.estimator_inputs import read_target, read_training_weights
 from expecta.tables.number_column import NumberColumn
-from expecta.tables.table import Table
+from expecta.tables.table import Table, find_columns
 
-__all__ = ["Average", "TrainingRows", "name_of"]
+__all__ = ["Average", "TrainingRows", "target_name"]
 
 Array = npt.NDArray[Any]
-LEVEL = 0.95  # of the interval of an average
+LEVEL = 0.95  # confidence of the interval of an average
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class TrainingRows:
         microseconds), or for all that are not numbers the codes of values (integers, -1
         where unknown).  # (rows,) each
     target
-        The target of each row: a number, or the place of its class; None if it was not given.
+        The target of each row: a number, or the index of its class; None if it was not given.
     weight
         How much each row counted.
     name
@@ -60,14 +61,13 @@ class TrainingRows:
     name: str
 
     @classmethod
-    def of(
+    def from_table(
         cls, table: Table, encoder: Encoder, target: Floats | None, weight: Floats, name: str
     ) -> TrainingRows:
-        """Keep the columns of a table that an encoder knows."""
-        places = encoder._places(table)
+        """Keep a table's columns that an encoder knows, with a target and weights as read."""
         columns = []
-        for whole, place in zip(encoder.columns_, places, strict=True):
-            column, cells = whole.plain, table.column(place)
+        for whole, position in zip(encoder.columns_, find_columns(table, encoder), strict=True):
+            column, cells = whole.plain, table.column(position)
             if isinstance(column, NumberColumn):
                 columns.append(np.array(cells.as_numbers(column.kind, column.zone), np.float64))
             else:
@@ -75,7 +75,7 @@ class TrainingRows:
         return cls(tuple(columns), target, np.asarray(weight, np.float64), name)
 
     @classmethod
-    def beside(
+    def from_inputs(
         cls,
         table: Table,
         encoder: Encoder,
@@ -83,17 +83,16 @@ class TrainingRows:
         weight: npt.ArrayLike | None,
         classes: Array | None,
     ) -> TrainingRows:
-        """Keep rows that a density has learned from, and if it is given their target."""
-        from expecta.tables.estimator_inputs import read_target, row_weights
-
+        """Read the target, if it is a column of y, and the weights of a table's rows; keep all."""
         target = None
         if y is not None and np.ndim(y) == 1:
-            target = read_target(y) if classes is None else _places(y, classes)
+            target = read_target(y) if classes is None else _class_indices(y, classes)
             if len(target) != table.n_rows:
                 raise DomainError(f"X has {table.n_rows} rows and y {len(target)}")
-        return cls.of(table, encoder, target, row_weights(weight, table.n_rows), name_of(y))
+        weights = read_training_weights(weight, table.n_rows)
+        return cls.from_table(table, encoder, target, weights, target_name(y))
 
-    def table(self, encoder: Encoder) -> Table:
+    def to_table(self, encoder: Encoder) -> Table:
         """Return the rows as a table, which can be encoded, asked and matched."""
         pairs = zip(encoder.columns_, self.columns, strict=True)
         columns = tuple(_cells(column.plain, values) for column, values in pairs)
@@ -136,21 +135,20 @@ class TrainingRows:
 
     # -- files ------------------------------------------------------------------------
 
-    def arrays(self) -> dict[str, Array]:
+    def to_arrays(self) -> dict[str, Array]:
         """Return all but the name as arrays."""
-        found: dict[str, Array] = {}
-        for place, one in enumerate(self.columns):
-            found[str(place)] = one if one.dtype == np.float64 else one.astype(np.int32)
-        found["weight"] = self.weight
-        if self.target is not None:
-            found["target"] = self.target
-        return found
+        arrays: dict[str, Array] = {
+            str(i): column if column.dtype == np.float64 else column.astype(np.int32)
+            for i, column in enumerate(self.columns)
+        }
+        target = {} if self.target is None else {"target": self.target}
+        return arrays | {"weight": self.weight} | target
 
     @classmethod
     def from_arrays(
         cls, given: dict[str, Array], name: object, encoder: Encoder, classes: int | None
     ) -> TrainingRows:
-        """Read what :meth:`arrays` returned, or raise a DomainError that says what is wrong."""
+        """Read what :meth:`to_arrays` returned, or raise a DomainError that says what is wrong."""
         if not isinstance(name, str):
             raise DomainError("the entries of its training rows lack a name of the target")
         if set(given) != {*map(str, range(len(encoder.columns_))), "weight", "target"}:
@@ -165,9 +163,9 @@ class TrainingRows:
         if not good:
             raise DomainError("the targets of its training rows make no sense")
         columns: list[Array] = []
-        for place, whole in enumerate(encoder.columns_):
-            column = whole.plain
-            values, good = given[str(place)], given[str(place)].shape == rows
+        for variable, whole in enumerate(encoder.columns_):
+            column, values = whole.plain, given[str(variable)]
+            good = values.shape == rows
             if isinstance(column, NumberColumn):
                 good = good and values.dtype == np.float64
             else:
@@ -184,20 +182,20 @@ def _narrow(column: Column, codes: Array) -> Array:
     return codes.astype(np.min_scalar_type(-max(column.cardinality, 1)))
 
 
-def name_of(y: Any) -> str:
+def target_name(y: Any) -> str:
     """Return what a target is called: the name of a series, if it has one."""
     name = getattr(y, "name", None)
     return name if isinstance(name, str) else "prediction"
 
 
-def _places(y: Any, classes: Array) -> Floats:
-    """Return the place of each label among the classes."""
+def _class_indices(y: Any, classes: Array) -> Floats:
+    """Return the index of each label among the classes."""
     labels, which = np.unique(np.asarray(y), return_inverse=True)
-    known = {one: place for place, one in enumerate(classes.tolist())}
+    index = {label: i for i, label in enumerate(classes.tolist())}
     for label in labels.tolist():
-        if label not in known:
+        if label not in index:
             raise DomainError(f"y has the class {label!r:.60}, which the model does not know")
-    return np.array([known[one] for one in labels.tolist()], np.float64)[which.ravel()]
+    return np.array([index[label] for label in labels.tolist()], np.float64)[which.ravel()]
 
 
 def _cells(column: Column, values: Array) -> Cells:

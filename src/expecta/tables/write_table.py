@@ -97,7 +97,7 @@ def _objects(cells: npt.NDArray[Any]) -> list[Any]:
     values = cells.tolist()
     if missing is None:
         return list(values)
-    return [None if gone else one for one, gone in zip(values, missing.tolist(), strict=True)]
+    return [None if gap else cell for cell, gap in zip(values, missing.tolist(), strict=True)]
 
 
 def _pandas(pd: Any, column: Column, cells: npt.NDArray[Any]) -> Any:
@@ -152,16 +152,17 @@ def _narwhals(
             given = table[column.name].astype(np.float64)
             whole = _integers(np.where(np.isnan(given), 0.0, given), _INTEGER.search(column.dtype))
             cells = [
-                None if c is None else one for c, one in zip(cells, whole.tolist(), strict=True)
+                None if cell is None else integer
+                for cell, integer in zip(cells, whole.tolist(), strict=True)
             ]
-        one = nw.new_series(column.name, cells, made, backend=library)
+        new = nw.new_series(column.name, cells, made, backend=library)
         try:
             if column.zone is not None:
-                one = one.dt.replace_time_zone("UTC").dt.convert_time_zone(column.zone)
-            series.append(one if wanted is None else one.cast(wanted))
+                new = new.dt.replace_time_zone("UTC").dt.convert_time_zone(column.zone)
+            series.append(new if wanted is None else new.cast(wanted))
         except Exception:  # each library has errors of its own
-            series.append(one)
-    native = {one.name: one.to_native() for one in series}
+            series.append(new)
+    native = {column.name: column.to_native() for column in series}
     return library.DataFrame(native) if library.__name__ == "polars" else library.table(native)
 
 
@@ -188,6 +189,6 @@ def _types(nw: Any, column: Column) -> tuple[Any, Any]:
     }
     kind = column.kind
     if kind == "category":
-        found = {type(value) for value in column.values} if not column.other else set()
-        kind = _KINDS.get(found.pop(), kind) if len(found) == 1 else kind
+        types = {type(value) for value in column.values} if not column.other else set()
+        kind = _KINDS.get(types.pop(), kind) if len(types) == 1 else kind
     return made.get(kind, nw.String), wanted

@@ -25,9 +25,8 @@ from expecta.ask.language.grammar import Value as Written
 from expecta.common.errors import DomainError, QueryError
 from expecta.common.text import suggestion
 from expecta.tables import Encoder
-from expecta.tables.column import CodeColumn, Column
+from expecta.tables.column import Column, Interval
 from expecta.tables.number_column import NumberColumn
-from expecta.tables.scalars import is_missing, number
 
 __all__ = ["Condition", "Fact", "Joined", "diagram", "facts_of", "from_facts", "from_syntax"]
 
@@ -142,7 +141,7 @@ def _point(column: Column, value: Written, query: str) -> Subset:
 
 def _beyond(column: Column, syntax: Compare, query: str) -> Subset:
     """Return the values on one side of a number."""
-    if not _ordered(column):
+    if not column.ordered:
         raise QueryError(
             f"column {column.name!r} has categories, which have no order; ask it by == or in: "
             + suggestion(syntax.value.value, column.labels, "it takes"),
@@ -151,19 +150,11 @@ def _beyond(column: Column, syntax: Compare, query: str) -> Subset:
         )
     try:
         _check(column, syntax.value.value)
-        end = _number(column, syntax.value.value)
-    except DomainError as problem:
-        raise QueryError(str(problem), query, syntax.value.place) from None
-    low, high = (end, None) if syntax.operator in (">", ">=") else (None, end)
-    try:
+        end = column.to_number(syntax.value.value)
+        low, high = (end, None) if syntax.operator in (">", ">=") else (None, end)
         return _between(column, low, high, ORDERS[syntax.operator])
     except DomainError as problem:
         raise QueryError(str(problem), query, syntax.value.place) from None
-
-
-def _ordered(column: Column) -> bool:
-    """Whether a column has numbers."""
-    return isinstance(column.plain, NumberColumn | CodeColumn)
 
 
 def _check(column: Column, value: object) -> None:
@@ -174,7 +165,7 @@ def _check(column: Column, value: object) -> None:
         raise DomainError(
             f"column {column.name!r} has {column.kind}s, written as quoted texts: '2024-05-31'"
         )
-    if isinstance(value, bool) and _ordered(column):
+    if isinstance(value, bool) and column.ordered:
         raise DomainError(f"column {column.name!r} has {column.kind}s, not true and false")
 
 
@@ -182,36 +173,27 @@ def _check(column: Column, value: object) -> None:
 
 
 def from_facts(facts: Mapping[str, Any], encoder: Encoder) -> Joined:
-    """Read facts as `Encoder.where` does; what is missing says nothing."""
+    """Read facts by `Column.parse_fact`, as `Encoder.where` does."""
     try:
-        found = [_fact(encoder.column(name), fact) for name, fact in facts.items()]
+        parsed = [_fact(encoder.column(name), fact) for name, fact in facts.items()]
     except DomainError as problem:
         raise QueryError(str(problem)) from None
-    return Joined("and", tuple(fact for fact in found if fact is not None))
+    return Joined("and", tuple(fact for fact in parsed if fact is not None))
 
 
 def _fact(column: Column, fact: Any) -> Fact | None:
-    if isinstance(fact, np.ndarray):
-        fact = fact.tolist()
-    ordered = _ordered(column)
-    if isinstance(fact, list | set | frozenset | range) or (
-        isinstance(fact, tuple) and not ordered
-    ):
-        return Fact(
-            column.name, _union([_value(column, one) for one in fact] or [~_all_of(column)])
-        )
-    if isinstance(fact, tuple):
-        if len(fact) != 2:
-            raise DomainError(f"an interval of column {column.name!r} has two ends: {fact!r:.60}")
-        low, high = (None if end is None else _number(column, end) for end in fact)
-        return Fact(column.name, _between(column, low, high, "both"))
-    return None if is_missing(fact) else Fact(column.name, _value(column, fact))
+    parsed = column.parse_fact(fact)
+    if parsed is None:
+        return None
+    if isinstance(parsed, Interval):
+        return Fact(column.name, _between(column, *parsed, "both"))
+    return Fact(column.name, _union([_value(column, value) for value in parsed] or [_none(column)]))
 
 
-def _all_of(column: Column) -> Subset:
-    if isinstance(column, NumberColumn):
-        return Intervals.between(None, None)
-    return Chosen(frozenset(range(column.cardinality)), column.cardinality)
+def _none(column: Column) -> Subset:
+    """Return the empty set of a column's values."""
+    numbers = isinstance(column, NumberColumn)
+    return Intervals(()) if numbers else Chosen(frozenset(), column.cardinality)
 
 
 def _union(subsets: list[Subset]) -> Subset:
@@ -224,18 +206,14 @@ def _union(subsets: list[Subset]) -> Subset:
 
 def _value(column: Column, value: Any) -> Subset:
     """Return the set of one value."""
-    if is_missing(value):
-        raise DomainError(f"a missing value among those of column {column.name!r}")
-    if isinstance(value, tuple) and _ordered(column):
-        raise DomainError(f"a list of intervals of column {column.name!r}; join them by 'or'")
     if isinstance(column, NumberColumn):
-        return Intervals.points([_number(column, value)])
+        return Intervals.points([column.to_number(value)])
     code = column.code(value)
     if not isinstance(column.plain, NumberColumn) or code == column.plain.cardinality:
         return Chosen(frozenset([code]), column.cardinality)
-    found = _number(column, value)
-    if not within_bin(column, found):
-        return Chosen(frozenset(), column.cardinality, (written(found, column),))
+    number = column.to_number(value)
+    if not within_bin(column, number):
+        return Chosen(frozenset(), column.cardinality, (written(number, column),))
     if column.lows[code] != column.highs[code]:
         raise _cuts(column)
     return Chosen(frozenset([code]), column.cardinality)
@@ -257,16 +235,6 @@ def _cuts(column: Column) -> DomainError:
         f"a hole of column {column.name!r} is a value, so that it is asked by whole bins; "
         f"their edges are {edges}"
     )
-
-
-def _number(column: Column, value: Any) -> float:
-    try:
-        found = number(value, column.kind, column.zone)
-    except DomainError as problem:
-        raise DomainError(f"column {column.name!r}: {problem}") from None
-    if np.isnan(found):
-        raise DomainError(f"column {column.name!r}: a missing value is no number")
-    return found
 
 
 def quoted(name: str) -> str:

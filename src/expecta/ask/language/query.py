@@ -135,7 +135,7 @@ class Query:
 
         Exact, whatever the bins. A row with holes meets it if it does so whatever the holes hold.
         """
-        table = rows.table(self.encoder) if isinstance(rows, TrainingRows) else read_table(rows)
+        table = rows.to_table(self.encoder) if isinstance(rows, TrainingRows) else read_table(rows)
         names = sorted({fact.column for fact in facts_of(self.condition)})
         order = {name: variable for variable, name in enumerate(names)}
         with _refusing(None):
