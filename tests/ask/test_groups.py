@@ -183,7 +183,7 @@ def test_functions_are_sampled_within_their_errors():
     evidence = subject.encoder.where(x0=(-0.5, 1.0))
     draws = model.model.predict(
         subject.encoder.inverse_transform(
-            subject.circuit.sample(400_000, given=evidence, seed=7)[0], seed=8
+            subject.circuit.sample(400_000, given=evidence, seed=7)[0], random_state=8
         )
     )
     for (value, error), wanted in (
