@@ -12,7 +12,8 @@ import expecta
 from expecta import RegressionCircuit, Vtree, config_context, random_regression
 from expecta.circuits import leaf, linear, literal, node
 from expecta.common.errors import DomainError, PropertyError
-from expecta.learn.regression import fit_parameters, parameters, wires
+from expecta.learn.regression import edge_features, edge_parameters, fit_parameters
+from expecta.learn.regression.features import product
 from strategies import vtrees
 from truth import complete_rows, prediction
 
@@ -110,14 +111,14 @@ def problems(draw, coverage=(1.0, 1.0, 0.6)):
 @settings(max_examples=30)
 def test_differences_say_the_same_as_edges(problem):
     g, X, _, _, rng = problem
-    found = wires.Wires.of(g.structure, X)
+    found = edge_features.EdgeFeatures.of(g.structure, X)
     theta = found.differences(g.weight, g.bias)
     said = np.array([prediction(g, x)[0] for x in X])
-    assert np.allclose(found.by_row @ theta, said)
-    assert np.allclose(wires.predict(g.structure, g.weight, g.bias, X), said)
+    assert np.allclose(product(found.by_row, theta), said)
+    assert np.allclose(edge_features.predict(g.structure, g.weight, g.bias, X), said)
     theta = rng.normal(size=theta.shape)
     weight, bias = found.parameters(theta)
-    assert np.allclose(design(g, X) @ np.vstack([bias, weight]), found.by_row @ theta)
+    assert np.allclose(design(g, X) @ np.vstack([bias, weight]), product(found.by_row, theta))
     layer = g.structure.layer_of_node[g.structure.node_of_edge]
     total = np.array([weight[layer == v].sum(axis=0) for v in range(len(g.vtree))])
     assert np.allclose(total, total[0])  # what layers have in common is the least that it can be
@@ -128,8 +129,8 @@ def test_differences_say_the_same_as_edges(problem):
 @settings(max_examples=30)
 def test_the_penalty_is_that_of_all_edges(problem):
     g, X, _, _, rng = problem
-    found = wires.Wires.of(g.structure, X)
-    theta = rng.normal(size=(found.by_row.width, 2))
+    found = edge_features.EdgeFeatures.of(g.structure, X)
+    theta = rng.normal(size=(found.by_row.shape[1], 2))
     weight, _ = found.parameters(theta)
     assert np.allclose(np.sum(theta * found.ridge(theta), axis=0), np.sum(weight**2, axis=0))
     full = found.ridge(np.eye(len(theta)))
@@ -140,14 +141,14 @@ def test_the_penalty_is_that_of_all_edges(problem):
 def test_few_rows_at_a_time_are_all_rows(monkeypatch):
     g = random_regression(Vtree.balanced(5), coverage=0.7, outputs=2, seed=0)
     X = np.random.default_rng(0).integers(0, 2, (50, 5))
-    whole = wires.Wires.of(g.structure, X)
-    monkeypatch.setattr(wires, "BATCH", 7)
-    parts = wires.Wires.of(g.structure, X)
+    whole = edge_features.EdgeFeatures.of(g.structure, X)
+    monkeypatch.setattr(edge_features, "BATCH_ROWS", 7)
+    parts = edge_features.EdgeFeatures.of(g.structure, X)
     for one, other in ((whole.by_row, parts.by_row), (whole.by_column, parts.by_column)):
-        assert np.array_equal(one.start, other.start)
-        assert np.array_equal(one.index, other.index)
+        assert np.array_equal(one.indptr, other.indptr)
+        assert np.array_equal(one.indices, other.indices)
     said = np.array([prediction(g, x)[0] for x in X])
-    assert np.allclose(wires.predict(g.structure, g.weight, g.bias, X), said)
+    assert np.allclose(edge_features.predict(g.structure, g.weight, g.bias, X), said)
 
 
 # -- the optimum ----------------------------------------------------------------------------
@@ -160,8 +161,8 @@ def test_ridge_against_normal_equations(problem, warm, dense):
     y = rng.normal(3.0, 2.0, (len(X), g.n_outputs))
     with pytest.MonkeyPatch.context() as patch:
         if not dense:
-            patch.setattr(parameters, "DENSE", 0)
-            patch.setattr(parameters, "EXACT", 1e-9)
+            patch.setattr(edge_parameters, "MAX_DENSE", 0)
+            patch.setattr(edge_parameters, "EXACT_GRADIENT", 1e-9)
         fitted = fit_parameters(g, X, y, penalties=[penalty], sample_weight=weight, warm=warm)
     agree(fitted, ridge(design(g, X), y, weight, penalty), 10.0)
     assert fitted.structure is g.structure
@@ -175,8 +176,8 @@ def test_logistic_against_a_dense_method(problem, warm, dense):
     y = rng.random((len(X), g.n_outputs)) * 0.9 + 0.05  # so that there is an optimum
     with pytest.MonkeyPatch.context() as patch:
         if not dense:
-            patch.setattr(parameters, "DENSE", 0)
-            patch.setattr(parameters, "EXACT", 1e-9)
+            patch.setattr(edge_parameters, "MAX_DENSE", 0)
+            patch.setattr(edge_parameters, "EXACT_GRADIENT", 1e-9)
         fitted = fit_parameters(
             g, X, y, loss="logistic", penalties=[penalty], sample_weight=weight, warm=warm
         )
@@ -282,13 +283,13 @@ def test_of_equals_the_stronger_penalty(monkeypatch):
     g = linear(Vtree.balanced(2), [[0.0, 1.0], [0.0, 1.0]])
     X = complete_rows([2, 2])
     tried = []
-    fit = parameters._fit
+    fit = edge_parameters._fit
 
     def watched(wires, y, weight, loss, offset, penalty, theta, tolerance):
         tried.append(penalty)
         return fit(wires, y, weight, loss, offset, penalty, theta, tolerance)
 
-    monkeypatch.setattr(parameters, "_fit", watched)
+    monkeypatch.setattr(edge_parameters, "_fit", watched)
     fit_parameters(g, X, np.zeros(4), valid=(X, np.zeros(4)), warm=False, penalties=(1.0, 7.0, 2.0))
     assert tried == [7.0, 2.0, 1.0, 7.0]
 

@@ -8,17 +8,25 @@ import scipy.linalg
 import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from expecta import Vtree, config_context
 from expecta.learn.regression import LOSSES, Curve, features, grow
-from expecta.learn.regression.curves import GROUPS
-from expecta.learn.regression.features import Features, Sparse, joined
-from expecta.learn.regression.gates import Leaf, every_element
-from expecta.learn.regression.growth import FREE, Growth, Options
+from expecta.learn.regression.curves import MAX_GROUPS
+from expecta.learn.regression.features import (
+    FeatureTable,
+    RowFeatures,
+    normal_system,
+    pair_sums,
+    product,
+    restricted,
+    transposed,
+)
+from expecta.learn.regression.gates import LeafNode, every_element
+from expecta.learn.regression.growth import FREE, Growth
 from expecta.learn.regression.newton import Problem, minimise
-from expecta.learn.regression.splits import Part, Proposal
-from expecta.learn.regression.table import Table
+from expecta.learn.regression.splits import GrowthOptions, Proposal, SplitSide
 from strategies import vtrees
 
 seeds = st.integers(0, 2**31)
@@ -26,18 +34,11 @@ seeds = st.integers(0, 2**31)
 
 def sparse(matrix):
     """Store a dense matrix by rows."""
-    kept = matrix != 0
-    start = np.append(0, np.cumsum(np.count_nonzero(kept, axis=1)))
-    index = np.nonzero(kept)[1].astype(np.int32)
-    return Sparse(start, index, matrix[kept], matrix.shape[1])
+    return csr_array(matrix)
 
 
 def dense(matrix):
-    out = np.zeros((len(matrix), matrix.width))
-    for i, row in enumerate(out):
-        part = slice(matrix.start[i], matrix.start[i + 1])
-        np.add.at(row, matrix.index[part], matrix.amount[part])
-    return out
+    return matrix.toarray()
 
 
 def random_matrix(rng, rows, columns):
@@ -59,14 +60,13 @@ def test_products_and_parts(seed, n, width, k):
     stored = sparse(A)
     assert np.array_equal(dense(stored), A)
     table = rng.normal(size=(width, k))
-    assert np.allclose(stored @ table, A @ table)
-    assert np.array_equal(dense(stored.transposed()), A.T)
-    assert np.allclose(stored.transposed() @ A, A.T @ A)
-    assert np.array_equal(dense(joined([stored, stored, sparse(A[:1])])), np.vstack([A, A, A[:1]]))
+    assert np.allclose(product(stored, table), A @ table)
+    assert np.array_equal(dense(transposed(stored)), A.T)
+    assert np.allclose(product(transposed(stored), A), A.T @ A)
     columns = np.flatnonzero(rng.random(width) < 0.5)
     inside = rng.random(n) < 0.7
-    picked = stored.transposed().picked(columns, inside)
-    assert np.array_equal(dense(picked), (A * inside[:, None]).T[columns])
+    chosen = restricted(transposed(stored), columns, inside)
+    assert np.array_equal(dense(chosen), (A * inside[:, None]).T[columns])
 
 
 @given(seeds, st.integers(1, 30), st.integers(1, 12), st.integers(1, 3))
@@ -78,29 +78,29 @@ def test_sums_over_rows(seed, n, width, k):
     low, high = sorted(rng.integers(0, width + 1, 2).tolist())
     weight, value = rng.random(n), rng.normal(size=(n, k))
     B = A[rows, low:high]
-    pairs = sparse(A).pairs(rows, low, high, value)
+    pairs = pair_sums(sparse(A), rows, low, high, value)
     assert np.allclose(pairs, np.einsum("ni,nj,nk->ijk", B, B, value[rows]))
     C = np.column_stack([np.ones(len(rows)), B])
-    gram, sums = sparse(A).system(rows, low, high, weight, value)
+    gram, sums = normal_system(sparse(A), rows, low, high, weight, value)
     assert np.allclose(gram, C.T @ (weight[rows, None] * C))
     assert np.allclose(sums, C.T @ value[rows])
 
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_threads_give_the_same_bits(monkeypatch, k):
-    monkeypatch.setattr(features, "ALONE", 0)
+    monkeypatch.setattr(features, "MIN_THREADED_WORK", 0)
     rng = np.random.default_rng(0)
     for n, width in ((500, 40), (3, 5), (1, 1)):
         A = sparse(random_matrix(rng, n, width))
         table = rng.normal(size=(width, k))
         with config_context(threads=1):
-            one = A @ table
+            one = product(A, table)
         for threads in (2, 5):
             with config_context(threads=threads):
-                assert np.array_equal(A @ table, one)
+                assert np.array_equal(product(A, table), one)
     nothing = sparse(np.zeros((4, 3)))
     with config_context(threads=2):
-        assert np.array_equal(nothing @ np.ones((3, k)), np.zeros((4, k)))
+        assert np.array_equal(product(nothing, np.ones((3, k))), np.zeros((4, k)))
 
 
 @given(seeds)
@@ -110,7 +110,7 @@ def test_features_of_values(seed):
     cards = rng.integers(1, 5, 4)
     bases = [random_matrix(rng, card, int(rng.integers(0, 4))) for card in cards]
     codes = rng.integers(0, cards, (9, 4)).astype(np.int32)
-    made = Features(codes, bases)
+    made = RowFeatures(codes, bases)
     wanted = np.hstack([basis[column] for basis, column in zip(bases, codes.T, strict=True)])
     assert len(made) == 9
     assert np.array_equal(dense(made.rows), wanted)
@@ -141,7 +141,7 @@ def minimised(A, y, weight, P, loss, start=None, exact=False):
 
     by_row = sparse(A)
     problem = Problem(
-        by_row, by_row.transposed(), y, weight, LOSSES[loss], lambda theta: P @ theta, precondition
+        by_row, transposed(by_row), y, weight, LOSSES[loss], lambda theta: P @ theta, precondition
     )
     start = np.zeros((A.shape[1], y.shape[1])) if start is None else start
     return minimise(problem, start, tolerance=1e-11)
@@ -225,7 +225,7 @@ def test_curves(seed, n, even):
     assert curve.ordered
     assert np.all(np.diff(curve.groups) >= 0)
     assert np.array_equal(np.unique(curve.groups), np.arange(curve.n_groups))
-    assert curve.n_groups <= GROUPS
+    assert curve.n_groups <= MAX_GROUPS
 
 
 @given(seeds, st.integers(3, 60))
@@ -236,9 +236,9 @@ def test_categories(seed, n):
     assert np.array_equal(curve.basis, np.eye(n))
     assert np.array_equal(curve.penalty, np.eye(n))
     assert not curve.ordered
-    assert curve.n_groups == min(n, GROUPS)
+    assert curve.n_groups == min(n, MAX_GROUPS)
     alone = np.bincount(curve.groups)[curve.groups] == 1
-    if n > GROUPS:
+    if n > MAX_GROUPS:
         assert counts[alone].min() >= counts[~alone].max()
 
 
@@ -274,8 +274,8 @@ def growths(draw, most=6, logistic=False):
     weight[0] = 1.0
     loss = LOSSES["logistic" if logistic else "squared"]
     y = (y > 0).astype(float) if logistic else y
-    table = Table(codes, vtree, curves_of(cards, rng), y)
-    growth = Growth(table, weight, loss, draw(st.sampled_from([0.3, 3.0])), Options())
+    table = FeatureTable(codes, vtree, curves_of(cards, rng), y)
+    growth = Growth(table, weight, loss, draw(st.sampled_from([0.3, 3.0])), GrowthOptions())
     boxes = [(np.arange(n), np.arange(len(cards)))]
     for _ in range(draw(st.integers(0, 5))):
         boxes += split_somewhere(growth, rng)
@@ -293,11 +293,13 @@ def split_somewhere(growth, rng):
     allowed = rng.random(len(growth.table.curves[place].basis)) < 0.5
     hot = allowed[growth.table.codes[element.rows, place]]
     parts = tuple(
-        Part(values, element.rows[rows], np.flatnonzero(rng.random(last - first) < 0.4) + first)
+        SplitSide(
+            values, element.rows[rows], np.flatnonzero(rng.random(last - first) < 0.4) + first
+        )
         for values, rows in ((allowed, hot), (~allowed, ~hot))
     )
     growth._apply(node, element, Proposal(1.0, place, parts))
-    return [(part.rows, part.places) for part in parts]
+    return [(part.rows, part.positions) for part in parts]
 
 
 @given(growths())
@@ -320,14 +322,14 @@ def test_elements_know_their_rows(grown):
     hot = {}
 
     def below(node, row):
-        if isinstance(node, Leaf):
+        if isinstance(node, LeafNode):
             return bool(node.allowed[codes[row, order.index(node.variable)]])
         found = [e for e in node.elements if below(e.left, row) and below(e.right, row)]
         assert len(found) <= 1
         return bool(found)
 
     def reach(node, row):
-        if isinstance(node, Leaf):
+        if isinstance(node, LeafNode):
             return
         for e in node.elements:
             if below(e.left, row) and below(e.right, row):
@@ -364,16 +366,16 @@ def dense_problem(growth, boxes, penalty):
 def test_squared_loss_is_least(grown, penalty):
     growth, _, boxes = grown
     again = Growth(growth.table, growth.weight, growth.loss, penalty, growth.options)
-    again.boxes.all = [again.boxes.all[0]]
+    again.contexts.all = [again.contexts.all[0]]
     for rows, places in boxes[1:]:
         own = again._own
-        again.boxes.add(rows, places, own, own.size, growth.table.y.shape[1])
+        again.contexts.add(rows, places, own, own.size, growth.table.y.shape[1])
     again.fit(last=True)
     A, P = dense_problem(growth, boxes, penalty)
     weight, y = growth.weight[:, None], growth.table.y
     theta = np.linalg.solve(A.T @ (weight * A) + P, A.T @ (weight * y))
     assert np.allclose(again.g, A @ theta, atol=1e-6)
-    assert np.allclose(again.boxes.theta, theta, atol=1e-5)
+    assert np.allclose(again.contexts.theta, theta, atol=1e-5)
 
 
 @given(growths(logistic=True))
@@ -383,7 +385,7 @@ def test_logistic_loss_is_least(grown):
     growth.fit(last=True)
     penalty = growth._own.size / growth.options.own.size
     A, P = dense_problem(growth, boxes, penalty)
-    theta = growth.boxes.theta
+    theta = growth.contexts.theta
     assert np.allclose(A @ theta, growth.g)
     p = 1 / (1 + np.exp(-growth.g))
     slope = A.T @ (growth.weight[:, None] * (p - growth.table.y)) + P @ theta
@@ -394,16 +396,18 @@ def test_what_a_split_does_not_touch_is_shared():
     n, d = 50, 32
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 2, (n, d))
-    table = Table(codes, Vtree.balanced(d), [Curve.of(np.ones(2))] * d, rng.normal(size=(n, 1)))
-    growth = Growth(table, np.ones(n), LOSSES["squared"], 1.0, Options())
+    table = FeatureTable(
+        codes, Vtree.balanced(d), [Curve.of(np.ones(2))] * d, rng.normal(size=(n, 1))
+    )
+    growth = Growth(table, np.ones(n), LOSSES["squared"], 1.0, GrowthOptions())
     node, element = next(iter(every_element(growth.root)))
     allowed = np.array([True, False])
     hot = codes[:, 3] == 0
     before = {id(one) for one, _ in every_element(growth.root)}
     left, right = element.left, element.right
     parts = (
-        Part(allowed, element.rows[hot], np.array([20])),
-        Part(~allowed, element.rows[~hot], np.array([], int)),
+        SplitSide(allowed, element.rows[hot], np.array([20])),
+        SplitSide(~allowed, element.rows[~hot], np.array([], int)),
     )
     growth._apply(node, element, Proposal(1.0, 3, parts))
     first, second = growth.root.elements
@@ -517,7 +521,7 @@ def test_weights_are_repetitions(loss):
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_the_same_for_any_number_of_threads(monkeypatch, loss):
-    monkeypatch.setattr(features, "ALONE", 0)
+    monkeypatch.setattr(features, "MIN_THREADED_WORK", 0)
     X, y, cards = interacting(300)
     y = np.stack([y > 0, y > 1], axis=1).astype(float) if loss == "logistic" else y
     found = []
@@ -535,12 +539,12 @@ def test_many_variables():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (n, d))
     y = ((X[:, 0] ^ X[:, 1]) + 2 * (X[:, 6] ^ X[:, 7]) + X[:, 40] * X[:, 2] > 1).astype(float)
-    assert Options.of(LOSSES["logistic"], d).frugal
-    table = Table(X, Vtree.balanced(d), [Curve.of(np.ones(2))] * d, y[:, None])
+    assert GrowthOptions.of(LOSSES["logistic"], d).frugal
+    table = FeatureTable(X, Vtree.balanced(d), [Curve.of(np.ones(2))] * d, y[:, None])
     found = []
     for threads in (1, 2):
         with config_context(threads=threads), threadpool_limits(1):
-            options = Options.of(LOSSES["logistic"], d)
+            options = GrowthOptions.of(LOSSES["logistic"], d)
             growth = Growth(table, np.ones(n), LOSSES["logistic"], 0.1, options)
             growth.fit()
             assert np.mean((growth.g[:, 0] > 0) == y) < 0.9
@@ -550,8 +554,8 @@ def test_many_variables():
         assert np.mean((growth.g[:, 0] > 0) == y) > 0.99
         assert np.allclose(found[-1](X), growth.g[:, 0])
         best = growth.made[0][0][1]
-        assert best.place in (6, 7)
-        assert all(len(part.places) < 5 for part in best.parts)  # not all eighty
+        assert best.position in (6, 7)
+        assert all(len(part.positions) < 5 for part in best.sides)  # not all eighty
     assert found[0] == found[1]
 
 
@@ -559,7 +563,7 @@ def test_wide_elements_are_estimated_from_some_rows(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (400, 4))
     y = (X[:, 0] ^ X[:, 3]) * 2.0 - 1.0
-    monkeypatch.setattr("expecta.learn.regression.splits.MOST", 1000)  # rows x variables²
+    monkeypatch.setattr("expecta.learn.regression.splits.MAX_WORK", 1000)  # rows x variables²
     grown = learn(X, y, [2] * 4, fold=np.arange(400) % 4)
     assert grown.held_out < 0.1 * grown.additive
 

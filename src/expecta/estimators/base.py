@@ -23,7 +23,7 @@ from expecta.densities import PSDD, Density, LatentTree
 from expecta.estimators.circuit_output import of_circuits
 from expecta.estimators.training import Seeds, Training, completed
 from expecta.expected.expected_output import ExpectedOutput
-from expecta.learn.regression import LOSSES, Curve, Grown, grow
+from expecta.learn.regression import LOSSES, Curve, GrownCircuit, grow
 from expecta.queries.output_distribution import Distribution
 from expecta.queries.pair import Pair
 from expecta.tables import Encoder
@@ -158,7 +158,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         times = np.repeat(times, times)
         return Training(full, origin, weight[origin] / times, fold, times)
 
-    def _grow(self, training: Training, y: Floats, loss: str, *, keep_folds: bool) -> Grown:
+    def _grow(self, training: Training, y: Floats, loss: str, *, keep_folds: bool) -> GrownCircuit:
         """Learn the circuit."""
         penalties = check_penalties(self.penalties)
         curves = [_curve(column) for column in self.encoder_.columns_]

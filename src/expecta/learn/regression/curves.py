@@ -1,4 +1,4 @@
-"""What a table of one variable may be: a number per category, or a smooth curve over bins."""
+"""Define what a variable's table may be: a number per category, or a smooth curve over bins."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from expecta.common.arrays import Floats, Ints
 
 __all__ = ["Curve"]
 
-KNOTS = 12  # of a curve: it is straight between them
-GROUPS = 16  # of values, at most, that splits are sought between
-BY_RANK = 0.5  # knots are this far apart by rank, the rest by value: outliers stretch less
+MAX_KNOTS = 12  # of a curve: it is straight between them
+MAX_GROUPS = 16  # of values, that splits are sought between
+RANK_SHARE = 0.5  # knots are this far apart by rank, the rest by value: outliers stretch less
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,9 @@ class Curve:
     ordered: bool
 
     @classmethod
-    def of(cls, counts: Floats, positions: Floats | None = None, *, knots: int = KNOTS) -> Curve:
+    def of(
+        cls, counts: Floats, positions: Floats | None = None, *, knots: int = MAX_KNOTS
+    ) -> Curve:
         """Make the curve of a variable from its values' weights and, if ordered, positions.
 
         >>> Curve.of(np.ones(5), np.arange(5.0), knots=3).basis.tolist()[1]
@@ -59,8 +61,7 @@ class Curve:
     @property
     def n_groups(self) -> int:
         """How many groups the values fall in."""
-        most: int = np.max(self.groups, initial=0).item()
-        return most + 1
+        return 1 + int(np.max(self.groups, initial=0))
 
 
 def _hats(counts: Floats, positions: Floats, knots: int) -> tuple[Floats, Floats]:
@@ -71,33 +72,32 @@ def _hats(counts: Floats, positions: Floats, knots: int) -> tuple[Floats, Floats
     else:
         inner = np.interp(np.linspace(0, 1, knots)[1:-1], rank, positions)
         at = np.unique(np.concatenate([positions[:1], inner, positions[-1:]]))
-    basis = np.stack([np.interp(positions, at, one) for one in np.eye(len(at))], axis=1)
+    basis = np.stack([np.interp(positions, at, hat) for hat in np.eye(len(at))], axis=1)
     by_value = (at - at[0]) / (at[-1] - at[0])
     by_rank = np.linspace(0, 1, len(at))
-    gap = np.diff(BY_RANK * by_rank + (1 - BY_RANK) * by_value)
+    gap = np.diff(RANK_SHARE * by_rank + (1 - RANK_SHARE) * by_value)
     bends = np.zeros((max(len(at) - 2, 0), len(at)))
     for k, row in enumerate(bends):
-        near, far = gap[k], gap[k + 1]
-        row[k : k + 3] = np.array([1 / near, -1 / near - 1 / far, 1 / far]) * min(near, far)
+        a, b = gap[k], gap[k + 1]
+        row[k : k + 3] = np.array([1 / a, -1 / a - 1 / b, 1 / b]) * min(a, b)
     return basis, bends.T @ bends
 
 
 def _quantiles(counts: Floats) -> Ints:
-    """Group neighbouring values into at most so many groups of about equal weight."""
+    """Group neighbouring values into groups of about equal weight."""
     n = len(counts)
-    if n <= GROUPS:
+    if n <= MAX_GROUPS:
         return np.arange(n)
     rank = (np.cumsum(counts) - 0.5 * counts) / max(counts.sum(), 1e-300)
-    coarse = np.minimum((rank * GROUPS).astype(np.int64), GROUPS - 1)
-    found: Ints = np.unique(coarse, return_inverse=True)[1]
-    return found
+    coarse = np.minimum((rank * MAX_GROUPS).astype(np.int64), MAX_GROUPS - 1)
+    return np.asarray(np.unique(coarse, return_inverse=True)[1])
 
 
 def _frequent(counts: Floats) -> Ints:
     """Give the most frequent categories a group each, and all others the last."""
     n = len(counts)
-    if n <= GROUPS:
+    if n <= MAX_GROUPS:
         return np.arange(n)
-    groups = np.full(n, GROUPS - 1)
-    groups[np.argsort(-counts, kind="stable")[: GROUPS - 1]] = np.arange(GROUPS - 1)
+    groups = np.full(n, MAX_GROUPS - 1)
+    groups[np.argsort(-counts, kind="stable")[: MAX_GROUPS - 1]] = np.arange(MAX_GROUPS - 1)
     return groups

@@ -1,10 +1,9 @@
-"""A circuit that grows: split where most is promised, then fit all parameters anew."""
+"""Grow a circuit: split where the loss promises to drop most, then fit all parameters anew."""
 
 from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,68 +13,35 @@ from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Floats
 from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
-from expecta.learn.regression.boxes import Boxes, Shrinkage, allowed_rows
+from expecta.learn.regression.contexts import ContextModels
+from expecta.learn.regression.features import FeatureTable, product, transposed
 from expecta.learn.regression.gates import (
     Element,
-    Inner,
-    Leaf,
+    LeafNode,
+    OrNode,
+    SplitPart,
+    additive_circuit,
     every_element,
-    first_circuit,
     n_copied,
     split,
 )
 from expecta.learn.regression.losses import Loss
 from expecta.learn.regression.newton import Problem, minimise
-from expecta.learn.regression.splits import Proposal, Scout
-from expecta.learn.regression.table import Table
+from expecta.learn.regression.splits import GrowthOptions, Proposal, SplitSearch
 
-__all__ = ["Growth", "Options"]
+__all__ = ["Growth"]
 
-SHARED, OWN = Shrinkage(0.1, 1.0), Shrinkage(3.0, 10.0)
-EXACT = 1e-9  # gradient of the last fit
-ENOUGH, STEPS = 3e-4, 2  # of the others: share of the loss that a step must promise; steps
-VAST, VAST_ENOUGH = 1 << 25, 1e-4  # numbers of a product, beyond which a last fit stops earlier
-MANY = 64  # variables, beyond which a split of all is dear
-COPY = 0.1  # what an element costs that a split copies, in parameters
+EXACT_GRADIENT = 1e-9  # relative norm, of the last fit
+MIN_DROP, N_STEPS = 3e-4, 2  # of the others: share of the loss that a step must promise; steps
+VAST_ENTRIES, VAST_DROP = 1 << 25, 1e-4  # beyond so many numbers a last fit stops earlier
+COPY_COST = 0.1  # of an element that a split copies, in parameters
 FREE = 1e-6  # pull on the overall constant: none to speak of
 
 
-@dataclass(frozen=True)
-class Options:
-    """How to grow."""
+class _Estimate(NamedTuple):
+    """The best split of an element, and in which round it was looked for."""
 
-    frugal: bool = False  # whether drops are compared per parameter that they cost
-    min_rows: int = 20  # on either side of a split
-    price: float = 1.0  # drop that a split must promise, in units of what noise promises
-    choosy: float = 1.5  # the same for one table of it to be copied, not shared
-    batch: int = 64  # splits per round, at most
-    within: float = 0.7  # share of the round's best drop that further splits must promise
-    shared: Shrinkage = SHARED  # of the tables that all rows have
-    own: Shrinkage = OWN  # of those of a box
-
-    @classmethod
-    def of(cls, loss: Loss, n_variables: int) -> Options:
-        """Return what served well for a kind of problem.
-
-        A logistic loss bends less than a squared one, so it takes more to be shrunk as much, and
-        then bears more tables. Where no split can see all variables there are many places to
-        split at once.
-        """
-        options = cls()
-        if not loss.quadratic:
-            shared, own = Shrinkage(1.0, 3.0), Shrinkage(9.0, 30.0)
-            options = replace(options, price=0.3, choosy=0.7, shared=shared, own=own)
-        if n_variables > MANY and loss.quadratic:
-            options = replace(options, batch=128, within=0.05)
-        elif n_variables > MANY:
-            options = replace(options, batch=256, within=0.3, frugal=True)
-        return options
-
-
-class _Look(NamedTuple):
-    """What a look at an element found, and in which round that was."""
-
-    when: int
+    round: int
     element: Element  # kept, so that its identity is not given to another
     proposal: Proposal | None
     worth: float = 0.0  # what it is ranked by
@@ -86,23 +52,23 @@ class Growth:
 
     def __init__(
         self,
-        table: Table,
+        table: FeatureTable,
         weight: Floats,
         loss: Loss,
         penalty: float,
-        options: Options,
+        options: GrowthOptions,
     ) -> None:
         self.table, self.weight, self.loss, self.options = table, weight, loss, options
-        self._own = Shrinkage(penalty * options.own.size, penalty * options.own.bends)
-        shared = Shrinkage(penalty * options.shared.size, penalty * options.shared.bends)
-        self.boxes = Boxes(table.fine, table.curves, weight, table.by_column)
+        self._own, shared = options.own.times(penalty), options.shared.times(penalty)
+        self.contexts = ContextModels(table.fine, table.curves, weight, table.by_column)
         n, k = table.y.shape
-        everything = np.arange(n, dtype=np.int32)
-        self.boxes.add(everything, np.arange(len(table.curves)), shared, FREE, k)
-        self.boxes.all[0].theta[0] = loss.start(table.y, weight)
-        self.root = first_circuit(table.vtree, table.cardinalities, n)
-        self.made: list[list[tuple[int, Proposal]]] = []  # splits by round, elements by place
-        self._looked: dict[int, _Look] = {}
+        all_rows = np.arange(n, dtype=np.int32)
+        self.contexts.add(all_rows, np.arange(len(table.curves)), shared, FREE, k)
+        self.contexts.all[0].theta[0] = loss.start(table.y, weight)
+        self.root = additive_circuit(table.vtree, table.cardinalities, n)
+        # the splits of every round, each with the index of its element
+        self.made: list[list[tuple[int, Proposal]]] = []
+        self._estimates: dict[int, _Estimate] = {}  # by identity of the element
 
     def fit(self, *, last: bool = False) -> None:
         """Fit all parameters, starting from where they are; sets ``g``, the predictions.
@@ -110,24 +76,24 @@ class Growth:
         The last fit is exact, or where there are very many features within a drop of a
         ten-thousandth; the others are rough.
         """
-        by_column = self.boxes.matrix()
-        by_row = by_column.transposed()
-        vast = by_row.start[-1] * self.table.y.shape[1] > VAST
+        by_column = self.contexts.matrix()
+        by_row = transposed(by_column)
+        vast = int(by_row.indptr[-1]) * self.table.y.shape[1] > VAST_ENTRIES
         problem = Problem(
             by_row,
             by_column,
             self.table.y,
             self.weight,
             self.loss,
-            self.boxes.penalty(),
-            self.boxes.precondition,
+            self.contexts.penalty(),
+            self.contexts.precondition,
         )
         if not last:
-            limits: dict[str, Any] = {"enough": ENOUGH, "steps": STEPS}
+            limits: dict[str, Any] = {"min_drop": MIN_DROP, "max_steps": N_STEPS}
         else:
-            limits = {"enough": VAST_ENOUGH} if vast else {"tolerance": EXACT}
-        self.boxes.theta = theta = minimise(problem, self.boxes.theta, **limits)
-        self.g: Floats = by_row @ theta
+            limits = {"min_drop": VAST_DROP} if vast else {"tolerance": EXACT_GRADIENT}
+        self.contexts.theta = theta = minimise(problem, self.contexts.theta, **limits)
+        self.g = product(by_row, theta)
 
     # -- splits -----------------------------------------------------------------------
 
@@ -136,78 +102,81 @@ class Growth:
         """How many splits were made."""
         return sum(map(len, self.made))
 
-    def step(self, most: int) -> int:
+    def step(self, max_splits: int) -> int:
         """Make the best splits, at most so many, and fit; returns how many were made."""
-        chosen = self._choose(min(most, self.options.batch))
+        chosen = self._choose(min(max_splits, self.options.max_batch))
         self._split(chosen)
         if chosen:
             self.fit()
         return len(chosen)
 
-    def replay(self, made: Sequence[Sequence[tuple[int, Proposal]]], most: int) -> None:
+    def replay(self, made: Sequence[Sequence[tuple[int, Proposal]]], max_splits: int) -> None:
         """Make the first splits that another growth on the same table made."""
         for chosen in made:
-            self._split(chosen[: most - self.n_splits])
+            self._split(chosen[: max_splits - self.n_splits])
 
     def _split(self, chosen: Sequence[tuple[int, Proposal]]) -> None:
         if not chosen:
             return
         elements = list(every_element(self.root))
-        for place, proposal in chosen:
-            self._apply(*elements[place], proposal)
+        for index, proposal in chosen:
+            self._apply(*elements[index], proposal)
         self.made.append(list(chosen))
 
-    def _choose(self, most: int) -> list[tuple[int, Proposal]]:
+    def _choose(self, max_splits: int) -> list[tuple[int, Proposal]]:
         """Pick splits of elements that do not overlap, best first.
 
         Promises of earlier rounds serve as estimates: only those at the top are renewed.
         """
-        scout, now = self._scout(), len(self.made)
+        search, now = self._search(), len(self.made)
         elements = list(every_element(self.root))
-        known = self._looked
+        before = self._estimates
 
-        def look(place: int) -> None:
-            node, element = elements[place]
-            found = scout.propose(element.rows, *self.table.spans[node.v])
-            worth = 0.0 if found is None else self._worth(element, found)
-            self._looked[id(element)] = _Look(now, element, found, worth)
+        def estimate(index: int) -> None:
+            node, element = elements[index]
+            proposal = search.propose(element.rows, *self.table.spans[node.v])
+            worth = 0.0 if proposal is None else self._worth(element, proposal)
+            self._estimates[id(element)] = _Estimate(now, element, proposal, worth)
 
-        self._looked = {id(e): known[id(e)] for _, e in elements if id(e) in known}
-        if self.options.frugal:  # a part is worth its share of the whole, until it is looked at
-            for _, e in elements:
-                if e.like is not None and id(e) not in known and id(e.like) in known:
-                    whole = known[id(e.like)]
-                    share = len(e.rows) / max(len(e.rows) + len(e.like.rows), 1)
-                    self._looked[id(e)] = _Look(-1, e, whole.proposal, share * whole.worth)
-        new = [(place,) for place, (_, e) in enumerate(elements) if id(e) not in self._looked]
-        run_on_threads(look, new, current().n_threads())
+        def estimate_of(index: int) -> _Estimate:
+            return self._estimates[id(elements[index][1])]
 
         def ranked() -> list[tuple[float, int]]:
-            looks = enumerate(self._looked[id(element)] for _, element in elements)
-            return sorted((seen.worth, -place) for place, seen in looks if seen.worth > 0)
+            worths = ((estimate_of(index).worth, -index) for index in range(len(elements)))
+            return sorted((worth, index) for worth, index in worths if worth > 0)
 
-        first = ranked()[-most:]
-        top = (-place for worth, place in first if worth >= self.options.within * first[-1][0])
-        stale = [(place,) for place in top if self._looked[id(elements[place][1])].when < now]
-        run_on_threads(look, stale, current().n_threads())
+        self._estimates = {id(e): before[id(e)] for _, e in elements if id(e) in before}
+        if self.options.frugal:  # a part is worth its share of the whole, until it is looked at
+            for _, e in elements:
+                if e.copy_of is not None and id(e) not in before and id(e.copy_of) in before:
+                    whole = before[id(e.copy_of)]
+                    share = len(e.rows) / max(len(e.rows) + len(e.copy_of.rows), 1)
+                    worth = share * whole.worth
+                    self._estimates[id(e)] = _Estimate(-1, e, whole.proposal, worth)
+        new = [(index,) for index, (_, e) in enumerate(elements) if id(e) not in self._estimates]
+        run_on_threads(estimate, new, current().n_threads())
+        first = ranked()[-max_splits:]
+        least = self.options.min_share * first[-1][0] if first else 0.0
+        top = (-index for worth, index in first if worth >= least)
+        stale = [(index,) for index in top if estimate_of(index).round < now]
+        run_on_threads(estimate, stale, current().n_threads())
         waiting = ranked()
         chosen: list[tuple[int, Proposal]] = []
         best = 0.0
-        while waiting and len(chosen) < most:
-            worth, place = waiting.pop()
-            place = -place
-            if worth < self.options.within * best:
+        while waiting and len(chosen) < max_splits:
+            worth, index = waiting.pop()
+            index = -index
+            if worth < self.options.min_share * best:
                 break
-            if any(self._overlap(*elements[place], *elements[other]) for other, _ in chosen):
+            if any(self._overlap(*elements[index], *elements[other]) for other, _ in chosen):
                 continue
-            seen = self._looked[id(elements[place][1])]
-            if seen.when < now:
-                look(place)
-                seen = self._looked[id(elements[place][1])]
-                if seen.worth > 0:
-                    bisect.insort(waiting, (seen.worth, -place))
-            elif seen.proposal is not None:
-                chosen.append((place, seen.proposal))
+            current_estimate = estimate_of(index)
+            if current_estimate.round < now:
+                estimate(index)
+                if estimate_of(index).worth > 0:
+                    bisect.insort(waiting, (estimate_of(index).worth, -index))
+            elif current_estimate.proposal is not None:
+                chosen.append((index, current_estimate.proposal))
                 best = max(best, worth)
         return chosen
 
@@ -219,90 +188,91 @@ class Growth:
         if not self.options.frugal:
             return proposal.net
         cost = 0.0
-        for part in proposal.parts:
-            cost += 1 + sum(self.table.curves[x].size for x in part.places.tolist())
-            changed = sorted({proposal.place, *part.places.tolist()})
-            cost += COPY * n_copied(element, lambda v: self._touches(v, changed))  # noqa: B023
+        for side in proposal.sides:
+            cost += 1 + sum(self.table.curves[x].size for x in side.positions.tolist())
+            changed = sorted({proposal.position, *side.positions.tolist()})
+            cost += COPY_COST * n_copied(element, lambda v: self._touches(v, changed))  # noqa: B023
         return proposal.net / cost
 
-    def _touches(self, v: int, places: list[int]) -> bool:
-        """Whether one of some places, in order, lies below a vtree node."""
+    def _touches(self, v: int, positions: list[int]) -> bool:
+        """Whether a leaf at one of these positions, in order, lies below a vtree node."""
         first, last = self.table.spans[v]
-        return bisect.bisect_left(places, first) < bisect.bisect_left(places, last)
+        return bisect.bisect_left(positions, first) < bisect.bisect_left(positions, last)
 
-    def _overlap(self, node: Inner, element: Element, other: Inner, taken: Element) -> bool:
+    def _overlap(self, node: OrNode, element: Element, other: OrNode, taken: Element) -> bool:
         """Whether two elements share variables and rows."""
         (a, b), (c, d) = self.table.spans[node.v], self.table.spans[other.v]
         if b <= c or d <= a:
             return False
         return len(np.intersect1d(element.rows, taken.rows, assume_unique=True)) > 0
 
-    def _scout(self) -> Scout:
+    def _search(self) -> SplitSearch:
         y, weight = self.table.y, self.weight
         curvature = self.loss.curvature(y, self.g)
-        return Scout(
-            codes=self.table.codes,
-            curves=self.table.curves,
-            fine=self.table.fine,
-            coarse=self.table.coarse,
+        return SplitSearch(
+            table=self.table,
+            options=self.options,
             weight=weight,
             shrinkage=self._own,
-            constant=self._own.size,
-            min_rows=self.options.min_rows,
-            price=self.options.price,
-            choosy=self.options.choosy,
             slope=weight[:, None] * self.loss.slope(y, self.g),
             curvature=float(np.average(curvature.mean(axis=1), weights=weight)),
             dispersion=float(self.loss.dispersion(y, self.g, weight).sum()),
         )
 
-    def _apply(self, node: Inner, element: Element, proposal: Proposal) -> None:
-        parts = []
-        for part in proposal.parts:
-            inside = allowed_rows(self.table.codes, element.rows, proposal.place, part.allowed)
-            k = self.table.y.shape[1]
-            box = self.boxes.add(part.rows, part.places, self._own, self._own.size, k)
-            tables = frozenset(self.table.order[part.places].tolist())
-            parts.append((part.allowed, inside, box, tables))
-        split(node, element, int(self.table.order[proposal.place]), tuple(parts))
+    def _apply(self, node: OrNode, element: Element, proposal: Proposal) -> None:
+        """Split an element as proposed, with a new context on either side."""
+        table, parts = self.table, []
+        for side in proposal.sides:
+            inside = np.zeros(len(table.codes), np.bool_)
+            inside[element.rows] = side.allowed[table.codes[element.rows, proposal.position]]
+            k = table.y.shape[1]
+            context = self.contexts.add(side.rows, side.positions, self._own, self._own.size, k)
+            tables = frozenset(table.order[side.positions].tolist())
+            parts.append(SplitPart(side.allowed, inside, context, tables))
+        split(node, element, int(table.order[proposal.position]), parts)
 
     # -- the circuit ------------------------------------------------------------------
 
     def circuit(self, link: str = "identity") -> RegressionCircuit:
         """Return the circuit as it is."""
-        tables: dict[tuple[int, int], Floats] = {}  # (box, variable) -> table
-        constants = [box.theta[0] for box in self.boxes.all]
-        for number, box in enumerate(self.boxes.all):
-            at = 1
-            for place in box.places.tolist():
-                curve = self.table.curves[place]
-                part = box.theta[at : at + curve.size]
-                tables[number, int(self.table.order[place])] = curve.basis @ part
-                at += curve.size
-        made: dict[int, builders.Leaf | builders.Choice] = {}
+        tables: dict[tuple[int, int], Floats] = {}  # (context, variable) -> table
+        constants = [context.theta[0] for context in self.contexts.all]
+        for number, context in enumerate(self.contexts.all):
+            start = 1
+            for position in context.positions.tolist():
+                curve = self.table.curves[position]
+                theta = context.theta[start : start + curve.size]
+                tables[number, int(self.table.order[position])] = curve.basis @ theta
+                start += curve.size
+        built: dict[int, builders.Leaf | builders.Choice] = {}
 
-        def convert(node: Leaf | Inner) -> builders.Leaf | builders.Choice:
-            if id(node) not in made:
-                if isinstance(node, Leaf):
-                    table = np.sum([tables[box, node.variable] for box in node.boxes], axis=0)
-                    values = np.flatnonzero(node.allowed).tolist()
-                    made[id(node)] = builders.Leaf(
-                        node.variable, tuple((value, table[value]) for value in values)
-                    )
-                else:
-                    zero = np.zeros_like(constants[0])
-                    made[id(node)] = builders.Choice(
-                        tuple(
-                            (sum((constants[box] for box in e.boxes), zero), left, right)
-                            for e in node.elements
-                            for left, right in [(convert(e.left), convert(e.right))]
+        def build(node: LeafNode | OrNode) -> builders.Leaf | builders.Choice:
+            if id(node) in built:
+                return built[id(node)]
+            if isinstance(node, LeafNode):
+                table = np.sum([tables[c, node.variable] for c in node.contexts], axis=0)
+                values = np.flatnonzero(node.allowed).tolist()
+                gate: builders.Leaf | builders.Choice = builders.Leaf(
+                    node.variable, tuple((value, table[value]) for value in values)
+                )
+            else:
+                zero = np.zeros_like(constants[0])
+                gate = builders.Choice(
+                    tuple(
+                        (
+                            sum((constants[c] for c in e.contexts), zero),
+                            build(e.left),
+                            build(e.right),
                         )
+                        for e in node.elements
                     )
-            return made[id(node)]
+                )
+            built[id(node)] = gate
+            return gate
 
         return RegressionCircuit.build(
             self.table.vtree,
-            convert(self.root),
+            build(self.root),
             self.table.cardinalities.tolist(),
             bias=constants[0],
             link=link,

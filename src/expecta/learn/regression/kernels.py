@@ -1,44 +1,11 @@
-"""The loops of learning: products with sparse features, and sums over pairs of them."""
+"""Compiled loops of learning: products with sparse features, and sums over pairs of them."""
 
 from __future__ import annotations
 
-from expecta.common.arrays import Bools, Floats, Ints
+from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import kernel
 
-__all__ = ["count_entries", "fill_entries", "multiply", "normal_system", "pairwise", "pick"]
-
-
-@kernel
-def count_entries(codes: Ints, first: Ints, start: Ints, out: Ints) -> None:
-    """Count the features of each row: ``start`` bounds those of value first[variable] + code."""
-    for row in range(codes.shape[0]):
-        n = 0
-        for variable in range(codes.shape[1]):
-            value = first[variable] + codes[row, variable]
-            n += start[value + 1] - start[value]
-        out[row] = n
-
-
-@kernel
-def fill_entries(
-    codes: Ints,
-    first: Ints,
-    start: Ints,
-    feature: Ints,
-    amount: Floats,
-    indptr: Ints,
-    indices: Ints,
-    data: Floats,
-) -> None:
-    """Write the features of each row and their amounts."""
-    for row in range(codes.shape[0]):
-        at = indptr[row]
-        for variable in range(codes.shape[1]):
-            value = first[variable] + codes[row, variable]
-            for entry in range(start[value], start[value + 1]):
-                indices[at] = feature[entry]
-                data[at] = amount[entry]
-                at += 1
+__all__ = ["add_normal_system", "add_pairs", "multiply"]
 
 
 @kernel
@@ -64,11 +31,11 @@ def multiply(
 
 
 @kernel
-def _first(indices: Ints, begin: int, end: int, least: int) -> int:
-    """Find the first of sorted indices that is at least ``least``."""
+def _first(indices: Ints, begin: int, end: int, minimum: int) -> int:
+    """Return the position of the first of sorted indices that is at least ``minimum``."""
     while begin < end:
         middle = (begin + end) // 2
-        if indices[middle] < least:
+        if indices[middle] < minimum:
             begin = middle + 1
         else:
             end = middle
@@ -76,7 +43,7 @@ def _first(indices: Ints, begin: int, end: int, least: int) -> int:
 
 
 @kernel
-def pairwise(
+def add_pairs(
     indptr: Ints,
     indices: Ints,
     data: Floats,
@@ -101,7 +68,7 @@ def pairwise(
 
 
 @kernel
-def normal_system(
+def add_normal_system(
     indptr: Ints,
     indices: Ints,
     data: Floats,
@@ -132,28 +99,3 @@ def normal_system(
                 sums[i, k] += data[a] * value[row, k]
             for b in range(a, end):
                 gram[i, indices[b] - low + 1] += data[a] * data[b] * weight[row]
-
-
-@kernel
-def pick(
-    indptr: Ints,
-    indices: Ints,
-    data: Floats,
-    columns: Ints,
-    inside: Bools,
-    out_indptr: Ints,
-    out_indices: Ints,
-    out_data: Floats,
-) -> int:
-    """Copy columns of a matrix (by columns), only rows that are ``inside``; returns how many."""
-    n = 0
-    for place, column in enumerate(columns):
-        out_indptr[place] = n
-        for entry in range(indptr[column], indptr[column + 1]):
-            if inside[indices[entry]]:
-                if len(out_indices):
-                    out_indices[n] = indices[entry]
-                    out_data[n] = data[entry]
-                n += 1
-    out_indptr[len(columns)] = n
-    return n

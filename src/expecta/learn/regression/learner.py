@@ -1,4 +1,4 @@
-"""How far to grow and how much to shrink, by rows held out; then once more on all rows."""
+"""Choose by held-out rows how far to grow and how much to shrink; then grow on all rows."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from expecta.circuits.regression import RegressionCircuit
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, Ints
 from expecta.learn.regression.curves import Curve
-from expecta.learn.regression.growth import Growth, Options
+from expecta.learn.regression.features import FeatureTable
+from expecta.learn.regression.growth import Growth
 from expecta.learn.regression.losses import LOSSES
-from expecta.learn.regression.table import Table
+from expecta.learn.regression.splits import GrowthOptions
 
-__all__ = ["Grown", "grow"]
+__all__ = ["GrownCircuit", "grow"]
 
 PATIENCE = 3  # rounds without a better held-out loss
-PROGRESS = 1e-3  # share by which it must fall to count as better
-ENOUGH = 1e-2  # the smallest circuit within this share of the best loss is taken
-FIRST = 8  # splits by which penalties are compared
+MIN_PROGRESS = 1e-3  # share by which it must fall to count as better
+CLOSE_TO_BEST = 1e-2  # the smallest circuit within this share of the best loss is taken
+TRIAL_SPLITS = 8  # by which penalties are compared
 
 
 @dataclass(frozen=True, eq=False)
-class Grown:
+class GrownCircuit:
     """A learned circuit, and what was found on the way."""
 
     circuit: RegressionCircuit
@@ -47,10 +48,10 @@ def grow(
     fold: Ints | None = None,
     penalties: Sequence[float] = (1.0, 3.0, 10.0),
     max_splits: int = 64,
-    options: Options | None = None,
+    options: GrowthOptions | None = None,
     keep_folds: bool = False,
     report: Callable[[str], None] = lambda what: None,
-) -> Grown:
+) -> GrownCircuit:
     """Learn a regression or logistic circuit over a vtree from complete rows.
 
     For every penalty and fold a circuit grows on the other folds' rows until the loss on
@@ -82,9 +83,9 @@ def grow(
         Told what goes on.
     """
     chosen_loss = LOSSES[loss]
-    options = options or Options.of(chosen_loss, codes.shape[1])
+    options = options or GrowthOptions.of(chosen_loss, codes.shape[1])
     weight = np.ones(len(codes)) if weight is None else weight
-    table = Table(codes, vtree, curves, y)
+    table = FeatureTable(codes, vtree, curves, y)
     link = "logistic" if loss == "logistic" else "identity"
     numbers = [] if fold is None else [f for f in np.unique(fold).tolist() if f >= 0]
     parts = [np.where(fold == f, 0.0, weight) for f in numbers]
@@ -96,12 +97,13 @@ def grow(
             trials[penalty] = [
                 _Trial(Growth(table, rows, chosen_loss, penalty, options), weight) for rows in parts
             ]
-            tried[penalty] = _together(trials[penalty], min(FIRST, max_splits))
+            tried[penalty] = _mean_losses(trials[penalty], min(TRIAL_SPLITS, max_splits))
             report(f"penalty {penalty:g}: held out {min(tried[penalty].values()):.4g}")
-        penalty = min(penalties, key=lambda one: min(tried[one].values()))
-        tried[penalty] = _together(trials[penalty], max_splits)
+        penalty = min(penalties, key=lambda penalty: min(tried[penalty].values()))
+        tried[penalty] = _mean_losses(trials[penalty], max_splits)
         best = min(tried[penalty].values())
-        n_splits = min(size for size, it in tried[penalty].items() if it <= best * (1 + ENOUGH))
+        close = best * (1 + CLOSE_TO_BEST)
+        n_splits = min(size for size, loss in tried[penalty].items() if loss <= close)
 
     def again(rows: Floats, made: Growth | None) -> RegressionCircuit:
         growth = Growth(table, rows, chosen_loss, penalty, options)
@@ -116,15 +118,15 @@ def grow(
         return growth.circuit(link)
 
     growths = [trial.growth for trial in trials[penalty]] if numbers else []
-    folds = [again(*one) for one in zip(parts, growths, strict=True)] if keep_folds else []
-    found = tried.get(penalty, {})
-    return Grown(
+    folds = [again(*part) for part in zip(parts, growths, strict=True)] if keep_folds else []
+    losses = tried.get(penalty, {})
+    return GrownCircuit(
         # the structure found without a single fold will do; of several none is that of all rows
         circuit=again(weight, growths[0] if len(growths) == 1 else None),
         penalty=penalty,
         n_splits=n_splits,
-        held_out=found.get(n_splits, float("nan")),
-        additive=found.get(0, float("nan")),
+        held_out=losses.get(n_splits, float("nan")),
+        additive=losses.get(0, float("nan")),
         tried=tried,
         folds=folds,
     )
@@ -136,39 +138,39 @@ class _Trial:
     def __init__(self, growth: Growth, weight: Floats) -> None:
         self.growth, self._weight = growth, weight
         growth.fit()
-        self._out = (growth.weight == 0) & (weight > 0)
-        self._since = 0
-        self.found: dict[int, float] = {}
-        self._look()
+        self._held_out = (growth.weight == 0) & (weight > 0)
+        self._waited = 0  # rounds since the best loss
+        self.losses: dict[int, float] = {}
+        self._score()
 
     def run(self, max_splits: int) -> None:
         """Grow until the loss has not fallen for some rounds."""
         growth = self.growth
-        while self._since < PATIENCE and growth.n_splits < max_splits:
+        while self._waited < PATIENCE and growth.n_splits < max_splits:
             if not growth.step(max_splits - growth.n_splits):
-                self._since = PATIENCE
+                self._waited = PATIENCE
                 return
-            self._look()
+            self._score()
 
-    def _look(self) -> None:
-        y, g = self.growth.table.y[self._out], self.growth.g[self._out]
+    def _score(self) -> None:
+        y, g = self.growth.table.y[self._held_out], self.growth.g[self._held_out]
         losses = self.growth.loss.value(y, g).sum(axis=1)
-        now = float(np.average(losses, weights=self._weight[self._out]))
-        best = min(self.found.values(), default=np.inf)
-        self._since = 0 if now < best * (1 - PROGRESS) else self._since + 1
-        self.found[self.growth.n_splits] = now
+        now = float(np.average(losses, weights=self._weight[self._held_out]))
+        best = min(self.losses.values(), default=np.inf)
+        self._waited = 0 if now < best * (1 - MIN_PROGRESS) else self._waited + 1
+        self.losses[self.growth.n_splits] = now
 
 
-def _together(trials: list[_Trial], max_splits: int) -> dict[int, float]:
-    """Run trials; returns the mean loss after each number of splits.
+def _mean_losses(trials: list[_Trial], max_splits: int) -> dict[int, float]:
+    """Run trials; return the mean loss after each number of splits.
 
     A trial that stopped counts as it was when it stopped.
     """
     for trial in trials:
         trial.run(max_splits)
-    sizes = sorted({size for trial in trials for size in trial.found})
+    sizes = sorted({size for trial in trials for size in trial.losses})
     losses = [
-        [trial.found[max(s for s in trial.found if s <= size)] for size in sizes]
+        [trial.losses[max(s for s in trial.losses if s <= size)] for size in sizes]
         for trial in trials
     ]
     return dict(zip(sizes, np.mean(losses, axis=0).tolist(), strict=True))

@@ -1,32 +1,34 @@
-"""Which element to split on what: the promised drop of the penalised loss."""
+"""Choose which element to split on what, by the promised drop of the penalised loss."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
 import scipy.linalg
 
 from expecta.common.arrays import Bools, Floats, Ints
-from expecta.learn.regression.boxes import Shrinkage
-from expecta.learn.regression.curves import Curve
-from expecta.learn.regression.features import Features
+from expecta.learn.regression.contexts import Shrinkage
+from expecta.learn.regression.features import FeatureTable, normal_system, pair_sums
+from expecta.learn.regression.losses import Loss
 
-__all__ = ["Part", "Proposal", "Scout"]
+__all__ = ["GrowthOptions", "Proposal", "SplitSearch", "SplitSide"]
 
 System: TypeAlias = tuple[Floats, Floats, Floats]  # slope, curvature, penalty
-FINALISTS = 4  # splits of an element whose drop is computed, not only estimated
-MOST = 2e9  # rows x variables², beyond which the estimates are made from some of the rows
+SHARED, OWN = Shrinkage(0.1, 1.0), Shrinkage(3.0, 10.0)
+MANY_VARIABLES = 64  # beyond which a split of all is dear
+N_FINALISTS = 4  # splits of an element whose drop is computed, not only estimated
+MAX_WORK = 2e9  # rows x variables², beyond which the estimates are made from a part of the rows
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """One side of a split."""
+class SplitSide:
+    """One side of a proposed split."""
 
     allowed: Bools  # values of the variable
     rows: Ints
-    places: Ints  # of the variables that deserve a table
+    positions: Ints  # of the variables that deserve a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,28 +36,54 @@ class Proposal:
     """A split of an element: its promised drop less what noise alone would promise."""
 
     net: float
-    place: int  # of the variable split on
-    parts: tuple[Part, ...]
+    position: int  # of the variable split on
+    sides: tuple[SplitSide, ...]
+
+
+@dataclass(frozen=True)
+class GrowthOptions:
+    """How to grow a circuit."""
+
+    frugal: bool = False  # whether drops are compared per parameter that they cost
+    min_rows: int = 20  # on either side of a split
+    price: float = 1.0  # drop that a split must promise, in units of what noise promises
+    table_price: float = 1.5  # the same for one table of it to be copied, not shared
+    max_batch: int = 64  # splits per round
+    min_share: float = 0.7  # of the round's best drop, that further splits must promise
+    shared: Shrinkage = SHARED  # of the tables that all rows have
+    own: Shrinkage = OWN  # of those of a context
+
+    @classmethod
+    def of(cls, loss: Loss, n_variables: int) -> GrowthOptions:
+        """Return the options that served well for a kind of problem.
+
+        A logistic loss bends less than a squared one, so it takes more to be shrunk as much, and
+        then bears more tables. Where no split can see all variables, many elements can be split
+        at once.
+        """
+        options = cls()
+        if not loss.quadratic:
+            shared, own = Shrinkage(1.0, 3.0), Shrinkage(9.0, 30.0)
+            options = replace(options, price=0.3, table_price=0.7, shared=shared, own=own)
+        if n_variables > MANY_VARIABLES and loss.quadratic:
+            options = replace(options, max_batch=128, min_share=0.05)
+        elif n_variables > MANY_VARIABLES:
+            options = replace(options, max_batch=256, min_share=0.3, frugal=True)
+        return options
 
 
 @dataclass(eq=False)
-class Scout:
+class SplitSearch:
     """Looks for splits, with the slope of the loss as it stands.
 
     The loss is taken as its second-order expansion with one curvature for all rows of an
     output. For squared error that is exact.
     """
 
-    codes: Ints  # in the order of the vtree's leaves  (rows, variables)
-    curves: list[Curve]
-    fine: Features
-    coarse: Features  # one feature per group of values
+    table: FeatureTable
+    options: GrowthOptions
     weight: Floats
     shrinkage: Shrinkage
-    constant: float
-    min_rows: int
-    price: float  # of a parameter, in units of what noise promises it
-    choosy: float  # the same for a table to be copied
     slope: Floats  # weight times the slope  (rows, outputs)
     curvature: float  # mean over rows and outputs
     dispersion: float  # sum over outputs
@@ -67,53 +95,55 @@ class Scout:
         Cost: rows x features², the few that a row has, and a dense system for each finalist.
         """
         known = rows[self.weight[rows] > 0]
-        if len(known) < 2 * self.min_rows:
+        if len(known) < 2 * self.options.min_rows:
             return None
         everything = self._system(known, first, last)
         best, drop = None, 0.0
-        for place, allowed in self._screen(known, first, last):
-            sides = self._sides(known, place, allowed, first, last, everything)
+        for position, allowed in self._screen(known, first, last):
+            sides = self._sides(known, position, allowed, first, last, everything)
             promised = sum(_drop(*side) for side in sides)
             if promised > drop:
-                best, drop = (place, allowed, sides), promised
+                best, drop = (position, allowed, sides), promised
         if best is None:
             return None
-        place, allowed, sides = best
-        net = drop - self.price * sum(self._noise(*side) for side in sides)
+        position, allowed, sides = best
+        net = drop - self.options.price * sum(self._noise(*side) for side in sides)
         if net <= 0:
             return None
-        hot = allowed[self.codes[rows, place]]
-        parts = (
-            Part(allowed, rows[hot], self._tables(sides[0], first, last)),
-            Part(~allowed, rows[~hot], self._tables(sides[1], first, last)),
+        hot = allowed[self.table.codes[rows, position]]
+        proposed = (
+            SplitSide(allowed, rows[hot], self._tables(sides[0], first, last)),
+            SplitSide(~allowed, rows[~hot], self._tables(sides[1], first, last)),
         )
-        return Proposal(net, place, parts)
+        return Proposal(net, position, proposed)
 
     def _sides(
-        self, rows: Ints, place: int, allowed: Bools, first: int, last: int, both: System
+        self, rows: Ints, position: int, allowed: Bools, first: int, last: int, both: System
     ) -> tuple[System, System]:
         """Return the systems of the rows with an allowed value and of the others.
 
         Only the smaller is summed up, the larger is what it leaves.
         """
-        hot = allowed[self.codes[rows, place]]
-        few = 2 * np.count_nonzero(hot) <= len(hot)
-        small = self._system(rows[hot if few else ~hot], first, last)
+        hot = allowed[self.table.codes[rows, position]]
+        hot_is_smaller = 2 * np.count_nonzero(hot) <= len(hot)
+        small = self._system(rows[hot if hot_is_smaller else ~hot], first, last)
         large = (both[0] - small[0], both[1] - small[1], both[2])
-        return (small, large) if few else (large, small)
+        return (small, large) if hot_is_smaller else (large, small)
 
     def _screen(self, rows: Ints, first: int, last: int) -> list[tuple[int, Bools]]:
         """Rank all splits as if features were orthogonal; returns the best few."""
-        low, high = int(self.coarse.first[first]), int(self.coarse.first[last])
-        step = 1 + int(len(rows) * (last - first) ** 2 / MOST)  # a row stands for so many
+        low, high = int(self.table.coarse.first[first]), int(self.table.coarse.first[last])
+        step = 1 + int(len(rows) * (last - first) ** 2 / MAX_WORK)  # a row stands for so many
         rows = rows[::step]
         both = step * np.concatenate([self.slope, self.weight[:, None]], axis=1)
-        pairs = self.coarse.rows.pairs(rows, low, high, both)  # (features, features, outputs + 1)
+        pairs = pair_sums(
+            self.table.coarse.rows, rows, low, high, both
+        )  # (features, features, outputs + 1)
         total = np.concatenate([both[rows].sum(axis=0)[None], np.einsum("iik->ik", pairs)])
-        found: list[tuple[float, int, Bools]] = []
-        for place in range(first, last):
-            curve = self.curves[place]
-            begin, end = self.coarse.first[place] - low, self.coarse.first[place + 1] - low
+        scored: list[tuple[float, int, Bools]] = []
+        for position in range(first, last):
+            curve = self.table.curves[position]
+            begin, end = self.table.coarse.first[position : position + 2] - low
             inside = np.empty((end - begin, *total.shape))  # (cuts, 1 + features, outputs + 1)
             inside[:, 0] = total[1 + begin : 1 + end]
             inside[:, 1:] = pairs[begin:end]
@@ -127,32 +157,32 @@ class Scout:
             if not len(inside):
                 continue
             weight = inside[:, 0, -1]
-            good = np.minimum(weight, total[0, -1] - weight) >= self.min_rows
+            enough = np.minimum(weight, total[0, -1] - weight) >= self.options.min_rows
             score = self._estimate(inside) + self._estimate(total - inside)
             values = groups[:, curve.groups]
-            found += [(float(score[i]), place, values[i]) for i in np.flatnonzero(good)]
-        found.sort(key=lambda one: -one[0])
-        return [(place, allowed) for _, place, allowed in found[:FINALISTS]]
+            scored += [(float(score[i]), position, values[i]) for i in np.flatnonzero(enough)]
+        scored.sort(key=lambda cut: -cut[0])
+        return [(position, allowed) for _, position, allowed in scored[:N_FINALISTS]]
 
     def _estimate(self, inside: Floats) -> Floats:
-        """Drop of every cut if features were orthogonal, less that of noise."""
+        """Estimate the drop of every cut as if features were orthogonal, less that of noise."""
         weight = self.curvature * np.maximum(inside[:, :, -1], 0.0)
         share = 1.0 / (weight + self.shrinkage.size)
         drop = np.sum(inside[:, :, :-1] ** 2, axis=2) * share
-        found: Floats = np.sum(drop - self.dispersion * weight * share, axis=1)
-        return found
+        return np.asarray(np.sum(drop - self.dispersion * weight * share, axis=1))
 
     def _system(self, rows: Ints, first: int, last: int) -> System:
         """Return slope, curvature and penalty of a constant and a range of variables' tables."""
-        low, high = int(self.fine.first[first]), int(self.fine.first[last])
-        gram, slope = self.fine.rows.system(rows, low, high, self.weight, self.slope)
+        low, high = int(self.table.fine.first[first]), int(self.table.fine.first[last])
+        gram, slope = normal_system(self.table.fine.rows, rows, low, high, self.weight, self.slope)
         key = (first, last)
         if key not in self._penalties:
-            self._penalties[key] = self.shrinkage.of(self.curves[first:last], self.constant)
+            curves = self.table.curves[first:last]
+            self._penalties[key] = self.shrinkage.of(curves, self.shrinkage.size)
         return slope, self.curvature * gram, self._penalties[key]
 
     def _noise(self, slope: Floats, gram: Floats, penalty: Floats) -> float:
-        """Drop to expect if the slope were noise: half of its variance per free parameter."""
+        """Return the drop to expect of noise: half the slope's variance per free parameter."""
         factor, _ = scipy.linalg.lapack.dpotrf(gram + penalty, lower=1)
         inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
         twice = np.tril(inverse, -1) * penalty
@@ -162,17 +192,17 @@ class Scout:
     def _tables(self, system: System, first: int, last: int) -> Ints:
         """Choose the variables whose table, on its own, promises more than noise."""
         slope, gram, penalty = system
-        start = 1 + self.fine.first[first : last + 1] - self.fine.first[first]
+        start = 1 + self.table.fine.first[first : last + 1] - self.table.fine.first[first]
         chosen = []
-        for place, a, b in zip(range(first, last), start[:-1], start[1:], strict=True):
+        for position, a, b in zip(range(first, last), start[:-1], start[1:], strict=True):
             if b > a:
                 alone = slope[a:b], gram[a:b, a:b], penalty[a:b, a:b]
-                if _drop(*alone) > self.choosy * self._noise(*alone):
-                    chosen.append(place)
+                if _drop(*alone) > self.options.table_price * self._noise(*alone):
+                    chosen.append(position)
         return np.array(chosen, np.int64)
 
 
 def _drop(slope: Floats, gram: Floats, penalty: Floats) -> float:
-    """Drop of the quadratic at its least."""
+    """Return the drop of the quadratic at its minimum."""
     solved = scipy.linalg.lapack.dposv(gram + penalty, slope, lower=1)[1]
     return 0.5 * float(np.sum(slope * solved))

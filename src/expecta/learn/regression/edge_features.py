@@ -1,4 +1,4 @@
-"""The edges that rows make hot, as sparse features of their parameters."""
+"""Store the edges that rows make hot as sparse features of a circuit's parameters."""
 
 from __future__ import annotations
 
@@ -8,52 +8,53 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse
+from scipy.sparse import csr_array
 
 from expecta.circuits.structure import Structure
 from expecta.common.arrays import Floats, Ints
 from expecta.learn.psdd.routes import routes
-from expecta.learn.regression.features import Sparse, joined
+from expecta.learn.regression.features import transposed
 
-__all__ = ["Wires", "predict"]
+__all__ = ["EdgeFeatures", "predict"]
 
-BATCH = 4096  # rows that are routed at a time
+BATCH_ROWS = 4096  # that are routed at a time
 
 
 def _hot(structure: Structure, codes: Ints) -> Iterator[tuple[slice, Ints]]:
-    """Route some rows at a time: the edge of every layer, -1 off the support."""
-    for first in range(0, len(codes), BATCH):
-        some = slice(first, first + BATCH)
-        yield some, routes(structure, codes[some])  # (layers, rows)
+    """Route the rows batch by batch: the edge of every layer, -1 off the support."""
+    for first in range(0, len(codes), BATCH_ROWS):
+        batch = slice(first, first + BATCH_ROWS)
+        yield batch, routes(structure, codes[batch])  # (layers, rows)
 
 
 def predict(structure: Structure, weight: Floats, bias: Floats, codes: Ints) -> Floats:
     """Add up hot edges.  # (rows, outputs)."""
     out = np.tile(bias, (len(codes), 1))
     weight = np.concatenate([weight, np.zeros_like(bias)[None]])  # the last is that of edge -1
-    for some, edges in _hot(structure, codes):
+    for batch, edges in _hot(structure, codes):
         for edge in edges:
-            out[some] += weight[edge]
+            out[batch] += weight[edge]
     return out
 
 
 @dataclass(frozen=True, eq=False)
-class Wires:
+class EdgeFeatures:
     """Hot edges as features: how the edge of each layer differs from the layer's usual one.
 
     The parameters are, in this order: the bias, if there are rows off the support; its sum
     with the usual edges, if there are rows on it; the differences.
     """
 
-    by_row: Sparse
-    by_column: Sparse
+    by_row: csr_array
+    by_column: csr_array
     some_off: bool
     usual: Ints  # edge of most rows in each layer; none if no row is on the support  (layers,)
-    edges: Ints  # the other edges that some row makes hot
+    edges: Ints  # the other edges that a row makes hot
     layer: Ints  # of these
     n_edges: int
 
     @classmethod
-    def of(cls, structure: Structure, codes: Ints) -> Wires:
+    def of(cls, structure: Structure, codes: Ints) -> EdgeFeatures:
         """Route the rows twice: to count, and to write down."""
         count = np.zeros(structure.n_edges + 1, np.int64)  # the last: rows off the support
         for _, edges in _hot(structure, codes):
@@ -74,10 +75,10 @@ class Wires:
             columns = np.concatenate([constant[:, None], column[edges.T]], axis=1)
             kept = columns >= 0
             start = np.append(0, np.cumsum(np.count_nonzero(kept, axis=1)))
-            index = columns[kept]
-            parts.append(Sparse(start, index, np.ones(len(index)), constants + len(others)))
-        by_row = joined(parts)
-        by_column = by_row.transposed()
+            shape = len(kept), constants + len(others)
+            parts.append(csr_array((np.ones(start[-1]), columns[kept], start), shape=shape))
+        by_row = scipy.sparse.vstack(parts, format="csr")
+        by_column = transposed(by_row)
         return cls(by_row, by_column, some_off, usual, others, layer[others], structure.n_edges)
 
     # -- between parameters of edges and differences ----------------------------------
@@ -85,20 +86,19 @@ class Wires:
     @property
     def constants(self) -> int:
         """How many of the parameters are no differences."""
-        return len(self.by_column) - len(self.edges)
+        return int(self.by_column.shape[0]) - len(self.edges)
 
     @cached_property
     def share(self) -> Floats:
         """One out of how many edges of each layer that rows make hot.  # (layers,)."""
-        found: Floats = 1.0 / (1.0 + np.bincount(self.layer, minlength=len(self.usual)))
-        return found
+        return np.asarray(1.0 / (1.0 + np.bincount(self.layer, minlength=len(self.usual))))
 
     @cached_property
-    def _mean(self) -> scipy.sparse.csr_array:
+    def _mean(self) -> csr_array:
         """Mean difference of each layer as a matrix."""
         at = self.layer, self.constants + np.arange(len(self.layer))
-        shape = len(self.usual), len(self.by_column)
-        return scipy.sparse.csr_array((self.share[self.layer], at), shape=shape)
+        shape = len(self.usual), self.by_column.shape[0]
+        return csr_array((self.share[self.layer], at), shape=shape)
 
     def differences(self, weight: Floats, bias: Floats) -> Floats:
         """Put the parameters of edges as differences.  # (parameters, outputs)."""
@@ -126,11 +126,11 @@ class Wires:
 
     def ridge_diagonal(self) -> Floats:
         """Differentiate twice, each parameter on its own.  # (parameters, 1)."""
-        own = self.share[self.layer]
+        share = self.share[self.layer]
         if self.constants < 2:
-            return np.concatenate([[0.0], 1.0 - own])[:, None]
+            return np.concatenate([[0.0], 1.0 - share])[:, None]
         free = 1.0 / self.share.sum()
-        return np.concatenate([[free, free], 1.0 - own + free * own**2])[:, None]
+        return np.concatenate([[free, free], 1.0 - share + free * share**2])[:, None]
 
     def _excess(self, theta: Floats) -> Floats:
         """Compute what no shift between bias and layers takes away, per unit of ``share``."""

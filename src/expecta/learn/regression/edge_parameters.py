@@ -1,4 +1,4 @@
-"""The parameters of a given structure, from data: ridge or logistic regression on its edges."""
+"""Fit the parameters of a given structure: ridge or logistic regression on its edges."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import scipy.linalg
 from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Floats, Ints, within
 from expecta.common.errors import DomainError
+from expecta.learn.regression.edge_features import EdgeFeatures, predict
+from expecta.learn.regression.features import pair_sums, product
 from expecta.learn.regression.losses import LOSSES, Loss
 from expecta.learn.regression.newton import Problem, minimise
-from expecta.learn.regression.wires import Wires, predict
 
 __all__ = ["fit_parameters"]
 
-DENSE = 2000  # parameters up to which conjugate gradients have a dense system to help them
-ROUGH, EXACT = 1e-5, 1e-7  # gradient left, of that at zero: to choose a penalty by, at the end
+MAX_DENSE = 2000  # parameters up to which conjugate gradients have a dense system to help them
+ROUGH_GRADIENT, EXACT_GRADIENT = 1e-5, 1e-7  # of that at zero: to choose a penalty, at the end
 
 
 def fit_parameters(
@@ -107,35 +108,35 @@ def fit_parameters(
     rows = np.flatnonzero(weight)
     if not len(rows):
         raise DomainError("there is no row to fit the parameters to: X is empty or has no weight")
-    wires = Wires.of(circuit.structure, codes[rows])
+    edges = EdgeFeatures.of(circuit.structure, codes[rows])
     centre = np.zeros_like(circuit.weight), np.zeros_like(circuit.bias)
     offset: Floats | float = 0.0
     if towards == "given":
         centre = circuit.weight, circuit.bias
         offset = predict(circuit.structure, *centre, codes[rows])
-    theta = wires.differences(circuit.weight, circuit.bias)
+    theta = edges.differences(circuit.weight, circuit.bias)
     if towards == "given" or not warm:
         theta = np.zeros_like(theta)
-    fit = partial(_fit, wires, target[rows], weight[rows], LOSSES[name], offset)
+    fit = partial(_fit, edges, target[rows], weight[rows], LOSSES[name], offset)
 
     def parameters(theta: Floats) -> tuple[Floats, Floats]:
-        weight, bias = wires.parameters(theta)
+        weight, bias = edges.parameters(theta)
         return centre[0] + weight, centre[1] + bias
 
     penalty = penalties[0]
     if valid is not None:
-        held, wanted = _read(circuit, *valid, name)
-        if not len(held):
+        held_out, targets = _read(circuit, *valid, name)
+        if not len(held_out):
             raise DomainError("there are no rows held out: pass valid=None to take penalties[0]")
         tried: list[tuple[float, float, Floats]] = []
         for penalty in sorted(penalties, reverse=True):
-            theta = fit(penalty, theta, ROUGH)
-            g = predict(circuit.structure, *parameters(theta), held)
-            tried.append((float(np.mean(LOSSES[name].value(wanted, g))), penalty, theta))
-        _, penalty, theta = min(tried, key=lambda one: one[0])
+            theta = fit(penalty, theta, ROUGH_GRADIENT)
+            g = predict(circuit.structure, *parameters(theta), held_out)
+            tried.append((float(np.mean(LOSSES[name].value(targets, g))), penalty, theta))
+        _, penalty, theta = min(tried, key=lambda trial: trial[0])
     link = "logistic" if name == "logistic" else "identity"
-    found = parameters(fit(penalty, theta, EXACT))
-    return RegressionCircuit(circuit.structure, *found, link=link)
+    weight_and_bias = parameters(fit(penalty, theta, EXACT_GRADIENT))
+    return RegressionCircuit(circuit.structure, *weight_and_bias, link=link)
 
 
 def _read(
@@ -168,7 +169,7 @@ def _read(
 
 
 def _fit(
-    wires: Wires,
+    edges: EdgeFeatures,
     y: Floats,
     weight: Floats,
     loss: Loss,
@@ -178,25 +179,26 @@ def _fit(
     tolerance: float,
 ) -> Floats:
     """Find the differences of least penalised loss, starting from ``theta``."""
-    width, own = wires.by_row.width, penalty * wires.ridge_diagonal()
+    width, ridge_diagonal = edges.by_row.shape[1], penalty * edges.ridge_diagonal()
 
     def precondition(curvature: Floats) -> Callable[[Floats], Floats]:
-        if width <= DENSE:  # solved exactly for one output, nearly for several
+        if width <= MAX_DENSE:  # solved exactly for one output, nearly for several
             mean = curvature.mean(axis=1)[:, None]
-            gram = wires.by_row.pairs(np.arange(len(y)), 0, width, mean)[:, :, 0]
-            matrix = gram + penalty * wires.ridge(np.eye(width))
+            gram = pair_sums(edges.by_row, np.arange(len(y)), 0, width, mean)[:, :, 0]
+            matrix = gram + penalty * edges.ridge(np.eye(width))
             factor = scipy.linalg.cho_factor(matrix, check_finite=False)
             return lambda theta: scipy.linalg.cho_solve(factor, theta, check_finite=False)
-        diagonal = wires.by_column @ curvature + own  # features are 0 or 1: so are their squares
+        # features are 0 or 1: so are their squares
+        diagonal = product(edges.by_column, curvature) + ridge_diagonal
         return lambda theta: theta / diagonal
 
     problem = Problem(
-        by_row=wires.by_row,
-        by_column=wires.by_column,
+        by_row=edges.by_row,
+        by_column=edges.by_column,
         y=y,
         weight=weight,
         loss=loss,
-        penalty=lambda theta: penalty * wires.ridge(theta),
+        penalty=lambda theta: penalty * edges.ridge(theta),
         precondition=precondition,
         offset=offset,
     )
