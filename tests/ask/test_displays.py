@@ -198,20 +198,20 @@ def test_calibration_of_a_classifier_counts_by_hand(classifier):
     start = 0
     for place, n in enumerate(found.answer.rows.tolist()):
         some_rows = order[start : start + n]
-        assert found.answer.said[place] == pytest.approx(predicted[some_rows].mean())
-        assert found.answer.seen[place] == pytest.approx(np.mean(labels[some_rows] == "high"))
+        assert found.answer.predicted[place] == pytest.approx(predicted[some_rows].mean())
+        assert found.answer.observed[place] == pytest.approx(np.mean(labels[some_rows] == "high"))
         start += n
-    assert np.all(found.answer.low <= found.answer.seen + 1e-12)
-    assert np.all(found.answer.high >= found.answer.seen - 1e-12)
+    assert np.all(found.answer.low <= found.answer.observed + 1e-12)
+    assert np.all(found.answer.high >= found.answer.observed - 1e-12)
 
 
 def test_calibration_of_a_regressor_counts_what_intervals_cover(regressor):
     table, y = rows()
     found = displays.CalibrationDisplay.from_estimator(regressor, table, y).answer
-    for said, seen in zip(found.said.tolist(), found.seen.tolist(), strict=True):
-        ends = regressor.predict_interval(table, coverage=said)
+    for predicted, observed in zip(found.predicted.tolist(), found.observed.tolist(), strict=True):
+        ends = regressor.predict_interval(table, coverage=predicted)
         inside = sum(low <= one <= high for one, (low, high) in zip(y, ends, strict=True))
-        assert seen == inside / len(y)
+        assert observed == inside / len(y)
 
 
 def test_without_matplotlib_the_error_says_what_to_install():

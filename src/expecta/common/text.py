@@ -8,7 +8,12 @@ from difflib import get_close_matches
 
 import numpy as np
 
-__all__ = ["brief", "figure", "number", "percent", "suggestion"]
+__all__ = ["brief", "figure", "number", "percent", "printable", "suggestion"]
+
+# what HTML and XML forbid, and what turns the direction of a text around
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 
 
 def number(value: float) -> str:
@@ -63,3 +68,12 @@ def brief(condition: str) -> str:
     "0.7573 <= x < 12 and y == 'b'"
     """
     return re.sub(r"\d+\.\d{4,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.4g}", condition)
+
+
+def printable(text: str) -> str:
+    """Return a text with a replacement character for all that cannot be shown.
+
+    >>> printable("a" + chr(0) + "b")
+    'a�b'
+    """
+    return _UNPRINTABLE.sub("\ufffd", text)

@@ -1,10 +1,14 @@
-"""Pictures of answers, in scikit-learn's manner; they need matplotlib (``expecta[plots]``)."""
+"""Draw answers, in scikit-learn's manner; needs matplotlib (``expecta[plots]``)."""
 
-from expecta.ask.displays.axes import Display
-from expecta.ask.displays.calibration_plot import CalibrationDisplay
-from expecta.ask.displays.column_plots import DependenceDisplay, NextQuestionDisplay, SplitDisplay
-from expecta.ask.displays.group_plots import ComparisonDisplay, GroupDisplay
-from expecta.ask.displays.row_plots import (
+from expecta.ask.displays.calibration_display import CalibrationDisplay
+from expecta.ask.displays.column_displays import (
+    DependenceDisplay,
+    NextQuestionDisplay,
+    SplitDisplay,
+)
+from expecta.ask.displays.display import Display
+from expecta.ask.displays.group_displays import ComparisonDisplay, GroupDisplay
+from expecta.ask.displays.row_displays import (
     DisparitiesDisplay,
     OutliersDisplay,
     ShapleyDisplay,

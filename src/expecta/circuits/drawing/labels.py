@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import colorsys
-import re
 from collections.abc import Sequence
 
 from expecta.circuits.vtree import Vtree
 from expecta.common.errors import StructureError
+from expecta.common.text import printable
 
 __all__ = [
     "colours",
@@ -28,8 +28,6 @@ _PALETTE = (
     *("#f0ab2e", "#3f8fa6", "#c4647d", "#7aa64a", "#8a78c2"),
     *("#d9774a", "#4fae95", "#b58d5a", "#5b86d6", "#b3b03c"),
 )
-# What XML cannot hold even when escaped, and what would break a line.
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def variable_names(n: int, names: Sequence[str] | None) -> list[str]:
@@ -43,7 +41,7 @@ def variable_names(n: int, names: Sequence[str] | None) -> list[str]:
 
 
 def _printable(name: str) -> str:
-    name = _UNPRINTABLE.sub("\ufffd", " ".join(name.split()))
+    name = printable(" ".join(name.split()))
     return name if len(name) <= MAX_NAME_LETTERS else name[: MAX_NAME_LETTERS - 1] + "…"
 
 

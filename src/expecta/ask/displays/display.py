@@ -1,4 +1,4 @@
-"""What all pictures share: matplotlib where it is needed, colours, labels and axes."""
+"""Hold what all pictures share: matplotlib where it is needed, colours, labels and axes."""
 
 from __future__ import annotations
 
@@ -7,24 +7,28 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
+from expecta.common.text import printable
+
 __all__ = [
     "ACCENT",
     "BLUE",
     "GREY",
     "Display",
-    "even",
-    "line_up",
-    "outputs",
-    "short",
-    "thousands",
-    "words",
+    "label_rows",
+    "output_axis",
+    "percent_axis",
+    "plain_text",
+    "rows_size",
+    "shorten",
+    "thousands_axis",
 ]
 
 # Okabe and Ito's colours, which those who are colour-blind tell apart
-BLUE, ACCENT, GREY = "#0072B2", "#D55E00", "#707070"
-MOST_LETTERS = 44  # of a label
-MOST_OF_TITLE = 64
-LINE = 0.34  # inches for a line of labels
+BLUE, ACCENT, GREY, GRID = "#0072B2", "#D55E00", "#707070", "#dddddd"
+MAX_LABEL_LETTERS = 44
+MAX_TITLE_LETTERS = 64
+LABEL_LETTERS_PER_INCH = 6.5  # of the figure's width
+ROW_INCHES = 0.34  # for a row with a label
 
 Answer = TypeVar("Answer")
 
@@ -60,9 +64,17 @@ class Display(Generic[Answer]):
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on axes of yours, or on new ones; needs matplotlib."""
-        self._own = ax is None
         if ax is None:
-            ax = _pyplot().subplots(figsize=self.size(), layout="constrained")[1]
+            return self.plot_figure(_pyplot().figure(figsize=self.size(), layout="constrained"))
+        self._has_figure = False
+        return self._plot(ax)
+
+    def plot_figure(self, figure: Any) -> Self:
+        """Draw on an empty figure, with the title across it and the legend below the axes."""
+        self._has_figure = True
+        return self._plot(figure.subplots())
+
+    def _plot(self, ax: Any) -> Self:
         self.ax_, self.figure_ = ax, ax.figure
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
@@ -78,17 +90,18 @@ class Display(Generic[Answer]):
         raise NotImplementedError
 
     def title(self, ax: Any, text: str) -> None:
-        """Write a title across a figure of our own, where there is room; else above the axes."""
-        if self._own:
-            ax.figure.suptitle(short(text, MOST_OF_TITLE), x=0.01, ha="left")
+        """Write a title across a new figure, where there is room; else above the axes."""
+        if self._has_figure:
+            ax.figure.suptitle(shorten(text, MAX_TITLE_LETTERS), x=0.01, ha="left")
         else:
-            ax.set_title(short(text, MOST_OF_TITLE), loc="left")
+            ax.set_title(shorten(text, MAX_TITLE_LETTERS), loc="left")
 
     def legend(self, ax: Any) -> None:
-        """Set the legend below a figure of our own, where it hides nothing; else within axes."""
-        if self._own:
+        """Set the legend below a new figure, where it hides nothing; else within the axes."""
+        if self._has_figure:
             handles, labels = ax.get_legend_handles_labels()
-            columns = 3 if sum(map(len, labels)) < MOST_OF_TITLE else 1
+            room = 10 * ax.figure.get_figwidth()  # letters
+            columns = 3 if sum(map(len, labels)) < room else 1
             where = "outside lower center"
             ax.figure.legend(handles, labels, loc=where, ncols=columns, frameon=False)
         else:
@@ -105,43 +118,52 @@ def _pyplot() -> Any:
     return pyplot
 
 
-def words(text: str) -> str:
-    """Return a text that is no formula to matplotlib."""
-    return text.replace("$", r"\$")
+def plain_text(text: str) -> str:
+    """Return a text that matplotlib does not read as a formula."""
+    return printable(text).replace("$", r"\$")
 
 
-def short(text: str, most: int = MOST_LETTERS) -> str:
+def shorten(text: str, letters: int = MAX_LABEL_LETTERS) -> str:
     """Return a text that is no formula, cut where it is long."""
-    return words(text if len(text) <= most else text[: most - 1].rstrip() + "…")
+    return plain_text(text if len(text) <= letters else text[: letters - 1].rstrip() + "…")
 
 
-def outputs(axis: Any, name: str) -> None:
+def output_axis(axis: Any, name: str) -> None:
     """Make an axis of a model's output: nothing lies beyond 0 and 1 if it is a probability."""
-    thousands(axis)
+    thousands_axis(axis)
     if name.startswith("P("):
         low, high = axis.get_view_interval()
         axis.axes.set(**{f"{axis.axis_name}lim": (max(low, -0.02), min(high, 1.02))})
 
 
-def thousands(axis: Any) -> None:
+def thousands_axis(axis: Any) -> None:
     """Separate thousands on an axis of numbers."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(6))
+    ticks = 6 if axis.axis_name == "y" else max(3, min(6, int(axis.axes.figure.get_figwidth())))
+    axis.set_major_locator(MaxNLocator(ticks))
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.6g}" if abs(x) < 1e9 else f"{x:g}"))
 
 
-def line_up(ax: Any, labels: Sequence[str], *, grid: bool = True) -> None:
-    """Write labels down the left, the first on top."""
-    ax.set_yticks(np.arange(len(labels)), [short(label) for label in labels])
+def percent_axis(axis: Any) -> None:
+    """Write an axis of shares in percent."""
+    from matplotlib.ticker import PercentFormatter
+
+    axis.set_major_formatter(PercentFormatter(1.0))
+
+
+def label_rows(ax: Any, labels: Sequence[str]) -> None:
+    """Write labels down the left, the first on top, and lines across from the ticks below."""
+    letters = min(MAX_LABEL_LETTERS, int(LABEL_LETTERS_PER_INCH * ax.figure.get_figwidth()))
+    shown = ["\n".join(shorten(line, letters) for line in label.split("\n")) for label in labels]
+    ax.set_yticks(np.arange(len(labels)), shown)
     ax.set_ylim(len(labels) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
-    if grid:
-        ax.grid(axis="x", color="#dddddd", linewidth=0.6)
-        ax.set_axisbelow(True)
+    ax.grid(axis="x", color=GRID, linewidth=0.6)
+    ax.set_axisbelow(True)
 
 
-def even(lines: int) -> tuple[float, float]:
-    """Return the size of a figure with so many lines of labels."""
-    return 6.8, 1.3 + LINE * max(lines, 2)
+def rows_size(rows: int) -> tuple[float, float]:
+    """Return the size of a figure with so many labelled rows, in inches."""
+    return 6.8, 1.3 + ROW_INCHES * max(rows, 2)

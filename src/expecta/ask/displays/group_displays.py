@@ -1,4 +1,4 @@
-"""Pictures of one group, and of two."""
+"""Draw the distribution of a model's output over one group, and over two."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from expecta.ask.displays.axes import ACCENT, BLUE, GREY, Display, outputs, short
+from expecta.ask.displays.display import (
+    ACCENT,
+    BLUE,
+    GREY,
+    Display,
+    output_axis,
+    percent_axis,
+    shorten,
+)
 from expecta.ask.group_answers import Comparison, Group
 from expecta.common.text import figure
 
 __all__ = ["ComparisonDisplay", "GroupDisplay"]
 
-POINTS = 61  # of a distribution
+MAX_POINTS = 61  # of a distribution
 
 
 class GroupDisplay(Display[Group]):
@@ -49,42 +57,40 @@ class ComparisonDisplay(Display[Comparison]):
 
     def draw(self, ax: Any) -> None:
         """Draw the shares of both groups by output."""
-        found = self.answer
-        laws = [one.law() for one in (found.a, found.b)]
-        if any(law is None for law in laws):
+        a, b = self.answer.a, self.answer.b
+        distributions = [group.law() for group in (a, b)]
+        if any(distribution is None for distribution in distributions):
             self.title(ax, "Model's output")
-            _nothing(ax, found.a.name)
+            _nothing(ax, a.name)
             return
-        ends = [law.curve(2)[0] for law in laws if law is not None]
-        grid = np.linspace(np.min(ends), np.max(ends), POINTS)
-        for group, colour, line in ((found.a, BLUE, "-"), (found.b, ACCENT, "--")):
-            label = f"{short(group.query, 36)}, mean {figure(group.mean)}"
+        ends = [one.curve(2)[0] for one in distributions if one is not None]
+        grid = np.linspace(np.min(ends), np.max(ends), MAX_POINTS)
+        for group, colour, line in ((a, BLUE, "-"), (b, ACCENT, "--")):
+            label = f"{shorten(group.query, 36)}, mean {figure(group.mean)}"
             _shares(ax, group, colour, label, grid, line)
             ax.axvline(group.mean, color=colour, ls=line, lw=1)
-        self.title(ax, f"Model's output: means {figure(abs(found.difference))} apart")
-        _finish(ax, found.a.name)
+        self.title(ax, f"Model's output: means {figure(abs(self.answer.difference))} apart")
+        _finish(ax, a.name)
         self.legend(ax)
 
 
 def _shares(
     ax: Any, group: Group, colour: str, label: str, grid: Any = None, line: str = "-"
 ) -> None:
-    law = group.law()
-    assert law is not None
-    at, below = law.curve(POINTS) if grid is None else (grid, law.cdf(grid))
+    distribution = group.law()
+    assert distribution is not None
+    at, below = distribution.curve(MAX_POINTS) if grid is None else (grid, distribution.cdf(grid))
     mass = np.diff(below)
     ax.stairs(mass, at, fill=True, color=colour, alpha=0.25, lw=0)
     ax.stairs(mass, at, color=colour, lw=1.4, ls=line, label=label or None)
 
 
 def _finish(ax: Any, name: str) -> None:
-    from matplotlib.ticker import PercentFormatter
-
-    ax.set_xlabel(short(f"model's output: {name}"))
+    ax.set_xlabel(shorten(f"model's output: {name}"))
     ax.set_ylabel("share of the group")
-    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    percent_axis(ax.yaxis)
     ax.set_ylim(bottom=0)
-    outputs(ax.xaxis, name)
+    output_axis(ax.xaxis, name)
 
 
 def _nothing(ax: Any, name: str) -> None:
