@@ -73,8 +73,8 @@ def _said(problem: BaseException | str) -> str:
         return f"{problem.filename} is a folder; name a file in it"
     if isinstance(problem, OSError) and problem.filename is not None:
         return f"{problem.filename}: {problem.strerror}; choose another file or its permissions"
-    if isinstance(problem, ImportError):
+    if isinstance(problem, ImportError) and "pip install" not in str(problem):
         return f"{problem}; install it: pip install 'expecta[cli,plots]'"
-    if isinstance(problem, str | Warning | ValueError | TypeError):
+    if isinstance(problem, str | Warning | ValueError | TypeError | ImportError):
         return str(problem)
     return f"unexpected {type(problem).__name__}: {problem}; see more by: expecta --debug ..."

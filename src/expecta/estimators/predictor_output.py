@@ -53,6 +53,7 @@ def of_predictor(model: ExpectedPredictor, of: Any = None) -> ExpectedOutput:
         f"{model.explain_exactness()}\nOf groups: {CELLS}",
         # a hidden cell would be a hole, where that is a value
         None if answers.holed else own,
+        is_margin=answers.margins_only,
     )
     return output_of(about, answers, output)
 

@@ -60,7 +60,7 @@ class About:
     Attributes
     ----------
     name, of_class
-        What the number is called, and the place of the class whose probability it is, if so.
+        What the number is called, and the place of the class that it is of, if so.
     encoder, circuit
         The density.
     seen
@@ -74,6 +74,8 @@ class About:
     own
         The expectation for rows of a table with further cells hidden, where a model tells
         numbers apart that the density does not.
+    is_margin
+        Whether the number is the margin of the class, not its probability.
     """
 
     name: str
@@ -85,6 +87,7 @@ class About:
     sampling: Sampling
     exactness: str
     own: Callable[[Table, Ints, Bools], Answer] | None = None
+    is_margin: bool = False
 
     def under(self, circuit: ProbabilisticCircuit) -> About:
         """Return the same for another density, which only codes can be asked of."""

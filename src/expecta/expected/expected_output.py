@@ -230,6 +230,16 @@ class ExpectedOutput(ABC):
         """Whether errors of means are standard errors of independent draws, not bounds."""
         return type(self)._mean is ExpectedOutput._mean
 
+    @property
+    def samples_variance(self) -> bool:
+        """Whether variances are those of random draws, not computed."""
+        return type(self)._variance is ExpectedOutput._variance
+
+    @property
+    def is_probability(self) -> bool:
+        """Whether the number is the probability of a class, not its margin."""
+        return self.of_class is not None and not self.about.is_margin
+
     def _possible(self, evidence: Evidence) -> Bools:
         return np.isfinite(self.circuit.log_prob(evidence))
 

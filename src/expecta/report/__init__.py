@@ -1,5 +1,5 @@
-"""A page about a model: what it has learned, and what it says of whom."""
+"""Write a page about a model: what it has learned, and what it predicts for whom."""
 
-from expecta.report.writing import write_report
+from expecta.report.write import write_report
 
 __all__ = ["write_report"]

@@ -1,11 +1,14 @@
-"""All answers that a report is written from, asked once."""
+"""Ask a model, once, all that a report is written from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
+
+import numpy as np
 
 from expecta.ask.dependence import Dependence
 from expecta.ask.disparities import Disparities
@@ -13,24 +16,25 @@ from expecta.ask.group_answers import Group
 from expecta.ask.next_question import NextQuestion
 from expecta.ask.split import Split
 from expecta.common.errors import DomainError
+from expecta.common.text import figure, percent
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables import Encoder
 from expecta.tables.training_rows import TrainingRows
 
-__all__ = ["Facts", "Output", "gather"]
+__all__ = ["OutputFacts", "ReportFacts", "gather", "variance_between"]
 
-MOST_COLUMNS = 12  # that figures are drawn of
-MOST_OUTPUTS = 3  # classes, or outputs of a regressor
-PAIRED = 6  # most telling columns of which all pairs are compared
-MOST_GROUPS = 400  # of a pair of columns
-COARSE = 20  # points along a column where spreads are sampled
+MAX_COLUMNS = 12  # that figures are drawn of
+MAX_OUTPUTS = 3  # classes, or outputs of a regressor
+PAIRED_COLUMNS = 6  # most telling columns of which all pairs are compared
+MAX_GROUPS = 400  # of a pair of columns
+COARSE_POINTS = 20  # along a column, where spreads are sampled
 UNNAMED = "prediction"
-SIZES = (2, 1, 0)  # facts that make a group, the most that can be afforded
+VISIBLE_ERROR = 1e-4  # relative to the size of a number: an error that is written
 
 
 @dataclass(frozen=True, eq=False)
-class Output:
-    """What is said about one number that a model returns."""
+class OutputFacts:
+    """The answers about one number that a model returns."""
 
     subject: ExpectedOutput
     overall: Group
@@ -45,15 +49,25 @@ class Output:
         """What the number is called."""
         return self.subject.name
 
-    @property
-    def is_share(self) -> bool:
-        """Whether it is a probability."""
-        return self.subject.of_class is not None and self.name.startswith("P(")
+    def text(self, value: float) -> str:
+        """Write a value of the number: a probability in percent."""
+        return percent(value) if self.subject.is_probability else figure(value)
+
+    def change_text(self, gap: float) -> str:
+        """Write a difference of values: of probabilities in percentage points."""
+        if self.subject.is_probability:
+            return f"{figure(100 * gap, signed=True)} points"
+        return figure(gap, signed=True)
+
+    def error_text(self, error: float) -> str:
+        """Write an error that shows among the digits of a mean, else nothing."""
+        size = max(abs(self.overall.mean), self.overall.std)
+        return f" ± {self.text(error)}" if error > VISIBLE_ERROR * size else ""
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
-    """A model, and what is said of it.
+class ReportFacts:
+    """A model, and the answers about it.
 
     Attributes
     ----------
@@ -66,7 +80,7 @@ class Facts:
     model: Any
     encoder: Encoder
     seen: TrainingRows | None
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputFacts, ...]
     left_out: int
     columns: tuple[str, ...]
 
@@ -79,27 +93,28 @@ class Facts:
     @property
     def classes(self) -> list[Any] | None:
         """The classes of a classifier."""
-        found = getattr(self.model, "classes_", None)
-        return None if found is None else list(found.tolist())
+        classes = getattr(self.model, "classes_", None)
+        return None if classes is None else list(classes.tolist())
 
 
-def gather(model: Any, sensitive: Sequence[str]) -> Facts:
+def gather(model: Any, sensitive: Sequence[str]) -> ReportFacts:
     """Ask a model all that a report needs."""
-    asked, left_out = _asked(model)
-    ranks = [model.next_question(of=of) for of in asked]
-    encoder, seen = _encoding(model, asked)
+    outputs_of, left_out = _reported_outputs(model)
+    ranks = [model.next_question(of=of) for of in outputs_of]
+    encoder, seen = _encoding(model, outputs_of)
     for name in sensitive:
         encoder.variable(name)  # complains where there is none
     columns = _columns(encoder, ranks)
     varied = {name for rank in ranks for name in rank.columns}
     drawn = [name for name in columns if name in varied]
     outputs = tuple(
-        _output(model, of, rank, drawn, sensitive) for of, rank in zip(asked, ranks, strict=True)
+        _output(model, of, rank, drawn, sensitive)
+        for of, rank in zip(outputs_of, ranks, strict=True)
     )
-    return Facts(model, encoder, seen, outputs, left_out, tuple(columns))
+    return ReportFacts(model, encoder, seen, outputs, left_out, tuple(columns))
 
 
-def _asked(model: Any) -> tuple[list[Any], int]:
+def _reported_outputs(model: Any) -> tuple[list[Any], int]:
     """Return which outputs to report on, as ``of`` takes them, and how many are left out."""
     classes = getattr(model, "classes_", None)
     if classes is None:
@@ -107,18 +122,18 @@ def _asked(model: Any) -> tuple[list[Any], int]:
             model.expected_output()
         except DomainError:  # several outputs
             n = len(model.answers.scale)
-            return list(range(min(n, MOST_OUTPUTS))), max(0, n - MOST_OUTPUTS)
+            return list(range(min(n, MAX_OUTPUTS))), max(0, n - MAX_OUTPUTS)
         return [None], 0
     if len(classes) == 1:
         return [], 0
     if len(classes) == 2:
         return [None], 0
-    return classes.tolist()[:MOST_OUTPUTS], max(0, len(classes) - MOST_OUTPUTS)
+    return classes.tolist()[:MAX_OUTPUTS], max(0, len(classes) - MAX_OUTPUTS)
 
 
-def _encoding(model: Any, asked: list[Any]) -> tuple[Encoder, TrainingRows | None]:
-    if asked:
-        subject = model.expected_output(asked[0])
+def _encoding(model: Any, outputs_of: list[Any]) -> tuple[Encoder, TrainingRows | None]:
+    if outputs_of:
+        subject = model.expected_output(outputs_of[0])
         return subject.encoder, subject.seen
     return model.encoder_, model.training_rows_
 
@@ -131,30 +146,26 @@ def _columns(encoder: Encoder, ranks: list[NextQuestion]) -> list[str]:
             best[name] = max(best.get(name, 0.0), share)
     names = [str(name) for name in encoder.feature_names_in_]
     order = sorted(names, key=lambda name: -best.get(name, -1.0))
-    return order[:MOST_COLUMNS]
+    return order[:MAX_COLUMNS]
 
 
 def _output(
     model: Any, of: Any, telling: NextQuestion, columns: list[str], sensitive: Sequence[str]
-) -> Output:
+) -> OutputFacts:
     subject = model.expected_output(of)
-    grid = COARSE if subject.sampled or _spread_is_sampled(subject) else None
+    grid = COARSE_POINTS if subject.sampled or subject.samples_variance else None
     splits = tuple(model.split(name, of=of) for name in columns)
-    size = {one.columns[0]: len(one) for one in splits}
+    size = {split.columns[0]: len(split) for split in splits}
     ranked = [(name, size[name]) for name in telling.columns if name in size]
-    return Output(
+    return OutputFacts(
         subject,
         model.ask(of=of),
         telling,
         splits,
-        _pair(model, of, ranked[:PAIRED]),
+        _pair(model, of, ranked[:PAIRED_COLUMNS]),
         tuple(model.dependence(name, grid=grid, of=of) for name in columns),
         tuple(_disparities(model, name, of) for name in sensitive),
     )
-
-
-def _spread_is_sampled(subject: ExpectedOutput) -> bool:
-    return type(subject)._variance is ExpectedOutput._variance
 
 
 def _pair(model: Any, of: Any, columns: list[tuple[str, int]]) -> Split | None:
@@ -162,27 +173,23 @@ def _pair(model: Any, of: Any, columns: list[tuple[str, int]]) -> Split | None:
 
     Columns come with how many groups each makes.
     """
-    best, most = None, -1.0
-    for (first, m), (second, n) in combinations(columns, 2):
-        if m * n > MOST_GROUPS:
-            continue
-        found = model.split(first, second, of=of)
-        middle = found.share @ found.mean
-        spread = float(found.share @ (found.mean - middle) ** 2)
-        if spread > most:
-            best, most = found, spread
-    return best
+    pairs = combinations(columns, 2)
+    affordable = [(first, second) for (first, m), (second, n) in pairs if m * n <= MAX_GROUPS]
+    splits = (model.split(first, second, of=of) for first, second in affordable)
+    return max(splits, key=variance_between, default=None)
+
+
+def variance_between(split: Split) -> float:
+    """Return the variance of the means of groups, each counted by its share."""
+    middle = np.nansum(split.share * split.mean)
+    return float(np.nansum(split.share * (split.mean - middle) ** 2))
 
 
 def _disparities(model: Any, name: str, of: Any) -> Disparities:
-    """Search groups as large as can be afforded."""
-    for size in SIZES[:-1]:
-        try:
-            found: Disparities = model.disparities(name, size=size, of=of)
-        except DomainError as problem:
-            if "at most" not in str(problem):
-                raise
-        else:
-            return found
-    smallest: Disparities = model.disparities(name, size=SIZES[-1], of=of)
-    return smallest
+    """Search groups of as many facts as can be afforded."""
+    for size in (2, 1):
+        with suppress(DomainError):  # too many groups
+            answer: Disparities = model.disparities(name, size=size, of=of)
+            return answer
+    everyone: Disparities = model.disparities(name, size=0, of=of)
+    return everyone

@@ -1,74 +1,142 @@
-"""Who the density believes in: each column's distribution, beside the training rows."""
+"""Compare each column's distribution under the density with that of the training rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from expecta.ask.displays import Display
+from expecta.ask.displays.display import (
+    ACCENT,
+    BLUE,
+    label_rows,
+    percent_axis,
+    rows_size,
+    shorten,
+    thousands_axis,
+)
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats
-from expecta.common.text import percent
-from expecta.report.facts import Facts
-from expecta.report.figures import Bar, bars, histogram
-from expecta.report.html import Html, details, figure_of, join, table, tag
-from expecta.report.times import named, when
+from expecta.common.text import figure, percent
+from expecta.report.blocks import FigureCard, HtmlTable, columns_to_rows
+from expecta.report.facts import ReportFacts
+from expecta.report.svg_figure import svg_figure
 from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.training_rows import TrainingRows
 
-__all__ = ["missing", "population", "rebinned"]
+__all__ = ["missing_share", "population_cards", "range_text", "rebinned", "shares_of"]
 
 BINS = 24  # of a histogram
-WHOLE = 60  # numbers up to which each whole number has a bin
-MOST_BARS = 12
-TAIL = 0.005  # of the shares, at each end, that may be cut off
-LONG = 2.0  # how many times longer the axis is with the tails for these to be cut off
+MAX_SINGLE_NUMBERS = 60  # up to which each whole number has a bin
+MAX_BARS = 12
+MAX_TAIL = 0.005  # of the shares, at each end, that may be cut off
+LONG_TAILS = 2.0  # how many times longer the axis is with the tails for these to be cut off
+SECOND, MINUTE, FOUR_DAYS = 1_000_000, 60_000_000, 4 * 86_400_000_000  # in microseconds
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
-    """Shares of a column's values, or of ranges of numbers, under a density and among rows."""
+class ColumnShares:
+    """Shares of a column's values, or of ranges of numbers, under a density and among rows.
 
+    ``edges`` are those of the ranges, ``ticks`` those of an axis of times, and ``cut`` says
+    whether the tails are left out.
+    """
+
+    name: str
     labels: list[str]
     density: Floats
     rows: Floats | None
     edges: Floats | None = None
     cut: bool = False
+    ticks: tuple[list[float], list[str]] | None = None
+
+    def shown(self) -> list[int]:
+        """Return the indices of the values that are shown: all ranges, or the commonest values."""
+        indices = np.argsort(-self.density, kind="stable")
+        return sorted((indices if self.edges is not None else indices[:MAX_BARS]).tolist())
 
 
-def population(facts: Facts) -> Html:
-    """Write the section."""
+class ColumnSharesDisplay(Display[ColumnShares]):
+    """The distribution of a column: steps for numbers, bars for categories."""
+
+    def size(self) -> tuple[float, float]:
+        """Return width and height of a new figure, in inches."""
+        return rows_size(len(self.answer.shown())) if self.answer.edges is None else (6.4, 2.4)
+
+    def draw(self, ax: Any) -> None:
+        """Draw the density, and the training rows over it."""
+        shares, shown = self.answer, self.answer.shown()
+        rows = shares.rows
+        if shares.edges is None:
+            y = np.arange(len(shown))
+            ax.barh(y, shares.density[shown], color=BLUE, height=0.62, alpha=0.5, label="density")
+            if rows is not None:
+                ax.plot(rows[shown], y, "|", color=ACCENT, ms=11, mew=2, label="training rows")
+            label_rows(ax, [shares.labels[i] for i in shown])
+            percent_axis(ax.xaxis)
+        else:
+            ax.stairs(shares.density, shares.edges, fill=True, color=BLUE, alpha=0.25, lw=0)
+            ax.stairs(shares.density, shares.edges, color=BLUE, lw=1.2, label="density")
+            if rows is not None:
+                ax.stairs(rows, shares.edges, color=ACCENT, lw=1.2, label="training rows")
+            ax.set_ylim(bottom=0)
+            percent_axis(ax.yaxis)
+            if shares.ticks is None:
+                thousands_axis(ax.xaxis)
+            else:
+                ax.set_xticks(*shares.ticks)
+        self.title(ax, f"Distribution of {shares.name}")
+        ax.set_xlabel(shorten(shares.name) if shares.edges is not None else "share")
+        self.legend(ax)
+
+
+def population_cards(facts: ReportFacts) -> list[FigureCard]:
+    """Return a figure for each of the most telling columns."""
     circuit = facts.outputs[0].subject.circuit if facts.outputs else facts.model.refined_.circuit
     marginals = circuit.marginals(Evidence.unknown(facts.encoder.cardinalities_))
-    said = "Bars and areas: the learned density, exact."
-    if facts.seen is not None:
-        said += " Orange: shares of the training rows in which the value is known."
-    cards = []
-    for name in facts.columns:
-        variable = facts.encoder.variable(name)
-        column = facts.encoder.columns_[variable]
-        shares = shares_of(column, marginals[variable][0], facts.seen, variable)
-        cards.append(_card(column, shares))
-    return join([tag("p", said), tag("div", *cards, class_="grid")])
+    variables = [facts.encoder.variable(name) for name in facts.columns]
+    return [
+        _card(shares_of(facts.encoder.columns_[v], marginals[v][0], facts.seen, v))
+        for v in variables
+    ]
 
 
-def shares_of(column: Column, density: Floats, seen: TrainingRows | None, variable: int) -> Shares:
+def _card(shares: ColumnShares) -> FigureCard:
+    label, shown = f"Distribution of {shares.name}", shares.shown()
+    columns = {"value": [shares.labels[i] for i in shown]}
+    columns["density"] = [percent(share) for share in shares.density[shown].tolist()]
+    if shares.rows is not None:
+        columns["training rows"] = [percent(share) for share in shares.rows[shown].tolist()]
+    notes = []
+    if len(shown) < len(shares.labels):
+        notes.append(f"The {len(shown)} most frequent of {len(shares.labels)} values.")
+    if shares.cut:
+        notes.append("The tails, less than 0.5% at each end, are cut off.")
+    table = HtmlTable(label, list(columns), columns_to_rows(*columns.values()))
+    return FigureCard(shares.name, svg_figure(ColumnSharesDisplay(shares), label), table, notes)
+
+
+def shares_of(
+    column: Column, density: Floats, seen: TrainingRows | None, variable: int
+) -> ColumnShares:
     """Compare a column's distribution with the training rows'."""
     if isinstance(column, NumberColumn):
-        return _of_numbers(column, density, seen, variable)
+        return _shares_of_numbers(column, density, seen, variable)
     rows: Floats | None = None
     if seen is not None:
         codes = seen.codes(column, variable)
         known = codes >= 0
         counts = np.bincount(codes[known], seen.weight[known], column.cardinality) * 1.0
         rows = counts / (counts.sum() or 1.0)
-    return Shares([str(one) for one in column.labels], density, rows)
+    return ColumnShares(column.name, [str(label) for label in column.labels], density, rows)
 
 
-def _of_numbers(
+def _shares_of_numbers(
     column: NumberColumn, density: Floats, seen: TrainingRows | None, variable: int
-) -> Shares:
+) -> ColumnShares:
     edges, cut = _edges(column, density)
     rows = None
     if seen is not None:
@@ -78,10 +146,13 @@ def _of_numbers(
         rows = rows / (seen.weight[known].sum() or 1.0)
     half = 0.5 * column.step
     labels = [
-        when(column, low + half, high - half)
+        range_text(column, low + half, high - half)
         for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     ]
-    return Shares(labels, rebinned(column, density, edges), rows, edges, cut)
+    ticks = _time_ticks(column, float(edges[0]), float(edges[-1]))
+    return ColumnShares(
+        column.name, labels, rebinned(column, density, edges), rows, edges, cut, ticks
+    )
 
 
 def _edges(column: NumberColumn, density: Floats) -> tuple[Floats, bool]:
@@ -89,17 +160,18 @@ def _edges(column: NumberColumn, density: Floats) -> tuple[Floats, bool]:
     half = 0.5 * column.step
     low, high = float(column.lows.min()), float(column.highs.max())
     below = np.cumsum(density)
-    inner = np.flatnonzero((below > TAIL) & (below - density < 1 - TAIL))
-    near, far = float(column.lows[inner[0]]), float(column.highs[inner[-1]])
-    cut = far > near and high - low > LONG * (far - near)
+    inner = np.flatnonzero((below > MAX_TAIL) & (below - density < 1 - MAX_TAIL))
+    first, last = float(column.lows[inner[0]]), float(column.highs[inner[-1]])
+    cut = last > first and high - low > LONG_TAILS * (last - first)
     if cut:
-        low, high = near, far
+        low, high = first, last
     if column.step:
         numbers = round((high - low) / column.step) + 1
-        least = 1 if numbers <= WHOLE else -(-numbers // BINS)
-        each = min(range(least, 2 * least + 1), key=lambda one: (-numbers % one, one))
-        count = -(-numbers // each)
-        return low - half + each * column.step * np.arange(count + 1), cut
+        narrowest = 1 if numbers <= MAX_SINGLE_NUMBERS else -(-numbers // BINS)
+        widths = range(narrowest, 2 * narrowest + 1)
+        width = min(widths, key=lambda width: (-numbers % width, width))  # best with none left over
+        count = -(-numbers // width)
+        return low - half + width * column.step * np.arange(count + 1), cut
     if not high > low:
         margin = 0.5 * (abs(low) or 1.0)
         low, high = low - margin, high + margin
@@ -117,52 +189,36 @@ def rebinned(column: NumberColumn, density: Floats, edges: Floats) -> Floats:
     part = np.clip((edges[:, None] - low) / width, 0.0, 1.0)
     part = np.where(high > low, part, edges[:, None] > low)
     part[-1] = np.where((high == low) & (low == edges[-1]), 1.0, part[-1])  # the last is closed
-    found: Floats = np.diff(part @ density)
-    return found
+    return np.diff(part @ density)
 
 
-def missing(seen: TrainingRows, variable: int) -> float:
+def missing_share(seen: TrainingRows, variable: int) -> float:
     """Return the share of training rows in which a column is unknown."""
     values = seen.columns[variable]
-    gone = np.isnan(values) if values.dtype == np.float64 else values < 0
-    return float(seen.weight[gone].sum() / seen.weight.sum())
+    missing = np.isnan(values) if values.dtype == np.float64 else values < 0
+    return float(seen.weight[missing].sum() / seen.weight.sum())
 
 
-def _card(column: Column, shares: Shares) -> Html:
-    head = ["value", "density"] + ["training rows"] * (shares.rows is not None)
-    shown = np.arange(len(shares.labels))
-    if shares.edges is None:
-        shown = np.sort(np.argsort(-shares.density, kind="stable")[:MOST_BARS])
-    label = f"Distribution of {column.name}"
-    rows = shares.rows
-    lines = [
-        [
-            shares.labels[i],
-            *(percent(float(one[i])) for one in (shares.density, rows) if one is not None),
-        ]
-        for i in shown.tolist()
-    ]
-    notes = []
-    if len(lines) < len(shares.labels):
-        notes.append(f"The {len(lines)} most frequent of {len(shares.labels)} values.")
-    if shares.cut:
-        notes.append("The tails, less than 0.5% at each end, are cut off.")
-    return figure_of(
-        column.name,
-        _picture(column, shares, shown.tolist(), label),
-        *(tag("p", note, class_="note") for note in notes),
-        details(join(["Numbers of ", column.name]), table(head, lines, label)),
-    )
+def range_text(column: NumberColumn, low: float, high: float) -> str:
+    """Write a range of numbers or times; a single one where they are the same."""
+    write = (lambda value: column._text(value, 4)) if _is_time(column) else figure
+    first, last = write(low), write(high)
+    return first if first == last else f"{first} to {last}"
 
 
-def _picture(column: Column, shares: Shares, shown: list[int], label: str) -> Html:
-    rows, edges = shares.rows, shares.edges
-    if edges is not None and isinstance(column, NumberColumn):
-        ticks = named(column, float(edges[0]), float(edges[-1]))
-        return histogram(edges, shares.density, label, beside=rows, named=ticks)
-    found = []
-    for i in shown:
-        share = float(shares.density[i])
-        mark = None if rows is None else float(rows[i])
-        found.append(Bar(shares.labels[i], share, percent(share), mark))
-    return bars(found, label)
+def _time_ticks(
+    column: NumberColumn, low: float, high: float
+) -> tuple[list[float], list[str]] | None:
+    """Return ticks of an axis of times; None for numbers, which need no names."""
+    if not _is_time(column):
+        return None
+    at = np.linspace(low, high, 5)[1::2] if high > low else np.array([low])
+    unit = SECOND if column.kind == "duration" and high - low > MINUTE else 1
+    texts = [column._text(unit * round(time / unit), 4) for time in at.tolist()]
+    if column.kind != "duration" and high - low > FOUR_DAYS:
+        texts = [text[:10] for text in texts]  # the day
+    return at.tolist(), texts
+
+
+def _is_time(column: NumberColumn) -> bool:
+    return column.kind in ("date", "datetime", "duration")

@@ -106,7 +106,7 @@ class CalibrationDisplay(Display[CalibrationCurve]):
 
     def size(self) -> tuple[float, float]:
         """Return width and height of a new figure, in inches."""
-        return 4.8, 4.8
+        return 4.8, 5.2
 
     def draw(self, ax: Any) -> None:
         """Draw the observed against the predicted shares."""
@@ -121,7 +121,7 @@ class CalibrationDisplay(Display[CalibrationCurve]):
         percent_axis(ax.xaxis)
         percent_axis(ax.yaxis)
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-        ax.legend(frameon=False, loc="upper left")
+        self.legend(ax)
         if curve.of_intervals:
             self.title(ax, f"Coverage of {curve.name}, {curve.rows[0]:,} rows")
             ax.set_xlabel("coverage asked for")

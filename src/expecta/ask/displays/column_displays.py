@@ -14,7 +14,6 @@ from expecta.ask.displays.display import (
     label_rows,
     output_axis,
     percent_axis,
-    plain_text,
     rows_size,
     shorten,
     thousands_axis,
@@ -150,7 +149,7 @@ class NextQuestionDisplay(Display[NextQuestion]):
         ax.set_xlim(0, 1)
         percent_axis(ax.xaxis)
         self.title(ax, f"What would settle {answer.name}, given {answer.given}")
-        ax.set_xlabel(plain_text("share of the output's variance that knowing it takes away"))
+        ax.set_xlabel("share of the variance that it takes away")
 
 
 def _largest(share: Floats) -> Ints:

@@ -100,8 +100,8 @@ class Display(Generic[Answer]):
         """Set the legend below a new figure, where it hides nothing; else within the axes."""
         if self._has_figure:
             handles, labels = ax.get_legend_handles_labels()
-            room = 10 * ax.figure.get_figwidth()  # letters
-            columns = 3 if sum(map(len, labels)) < room else 1
+            letters = (72 * ax.figure.get_figwidth() - 120) / 5  # beside three handles
+            columns = 3 if sum(map(len, labels)) < letters else 1
             where = "outside lower center"
             ax.figure.legend(handles, labels, loc=where, ncols=columns, frameon=False)
         else:
@@ -138,10 +138,9 @@ def output_axis(axis: Any, name: str) -> None:
 
 def thousands_axis(axis: Any) -> None:
     """Separate thousands on an axis of numbers."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import FuncFormatter
 
-    ticks = 6 if axis.axis_name == "y" else max(3, min(6, int(axis.axes.figure.get_figwidth())))
-    axis.set_major_locator(MaxNLocator(ticks))
+    _set_ticks(axis, [1, 2, 5, 10])
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.6g}" if abs(x) < 1e9 else f"{x:g}"))
 
 
@@ -149,7 +148,16 @@ def percent_axis(axis: Any) -> None:
     """Write an axis of shares in percent."""
     from matplotlib.ticker import PercentFormatter
 
+    _set_ticks(axis, [1, 2, 2.5, 5, 10])
     axis.set_major_formatter(PercentFormatter(1.0))
+
+
+def _set_ticks(axis: Any, steps: list[float]) -> None:
+    """Set ticks at multiples of these numbers, as many as there is room for."""
+    from matplotlib.ticker import MaxNLocator
+
+    inches = int(axis.axes.figure.get_figwidth())
+    axis.set_major_locator(MaxNLocator(6 if axis.axis_name == "y" else min(6, inches), steps=steps))
 
 
 def label_rows(ax: Any, labels: Sequence[str]) -> None:

@@ -171,20 +171,17 @@ class DisparitiesDisplay(Display[Disparities]):
         ax.barh(np.arange(len(gaps)), gaps, color=np.where(gaps >= 0, BLUE, ACCENT), height=0.5)
         ends = zip(answer.without.tolist(), answer.value.tolist(), gaps.tolist(), strict=False)
         for row, (start, end, gap) in enumerate(ends):
-            ax.annotate(
-                f"{figure(start)} → {figure(end)}",
-                (gap, row),
-                (5 if gap >= 0 else -5, 0),
-                textcoords="offset points",
-                va="center",
-                ha="left" if gap >= 0 else "right",
-                fontsize="small",
-            )
+            at, text = (max(gap, 0.0), row), f"{figure(start)} → {figure(end)}"
+            offset = {"xytext": (5, 0), "textcoords": "offset points"}
+            ax.annotate(text, at, **offset, va="center", ha="left", fontsize="small")
         pairs = zip(answer.group[:MAX_ROWS], answer.disclosed[:MAX_ROWS], strict=True)
         label_rows(ax, [f"{brief(group)}\n{brief(disclosed)}" for group, disclosed in pairs])
         ax.tick_params(axis="y", labelsize="small")
         ax.axvline(0, color=GREY, lw=1)
-        ax.margins(x=0.42)
+        low, high = gaps.min(initial=0.0), gaps.max(initial=0.0)
+        room = 1.9 / ax.figure.get_figwidth()  # the part of the axis that the texts need
+        span = float(high - low) or 1.0
+        ax.set_xlim(low - 0.05 * span, high + span * room / (1 - room))
         ax.set_xlabel(shorten(f"change of the expected output: {answer.name}"))
         self.title(ax, "Where an attribute moves the model's output most")
         thousands_axis(ax.xaxis)
