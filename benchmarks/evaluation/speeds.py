@@ -19,10 +19,10 @@ from sklearn.impute import IterativeImputer
 from expecta import ChowLiu, CircuitRegressor, ExpectedPredictor, LatentTree
 from expecta.datasets import load_insurance
 from expecta.learn.information import mutual_information
-from expecta.learn.trees.expectation import Table, expected_counts, log_likelihoods
-from expecta.learn.trees.layout import Layout
-from expecta.learn.trees.start import prototype_start
-from expecta.learn.trees.tree import Tree
+from expecta.learn.trees.em import prototype_start
+from expecta.learn.trees.expectation import TreeRows, expected_counts, log_likelihoods
+from expecta.learn.trees.layout import TreeLayout
+from expecta.learn.trees.tree import RootedTree
 
 from . import data
 from .clock import memory_peak, times
@@ -182,12 +182,12 @@ def learning(name: str, states: int) -> dict[str, float]:
     """A step of EM over all rows, as a share of NumPy's time for its matrix products."""
     train, _, _ = splits(name)
     cards = np.full(train.shape[1], 2, np.int32)
-    tree = Tree.greatest(mutual_information(train, cards))
-    layout = Layout(tree, np.full(len(cards), states, np.int32), cards)
+    tree = RootedTree.greatest(mutual_information(train, cards))
+    layout = TreeLayout(tree, np.full(len(cards), states, np.int32), cards)
     weight = np.ones(len(train))
     even = [np.full(2, 0.5)] * len(cards)
-    shared = Table(tree, cards, train, weight)
-    alone = Table(tree, cards, train, weight, limit=2)
+    shared = TreeRows(tree, cards, train, weight)
+    alone = TreeRows(tree, cards, train, weight, limit=2)
     theta = prototype_start(layout, even, shared, np.random.default_rng(0))
     first, second = expected_counts(layout, theta, shared), expected_counts(layout, theta, alone)
     assert np.allclose(first.counts, second.counts, rtol=1e-8, atol=1e-8)

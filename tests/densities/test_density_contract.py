@@ -32,7 +32,7 @@ from expecta import (
     config_context,
 )
 from expecta.common import settings as settings_module
-from expecta.learn.trees.tree import Tree
+from expecta.learn.trees.tree import RootedTree
 from strategies import vtrees
 from truth import complete_rows
 
@@ -433,7 +433,7 @@ def test_a_tree_from_a_vtree(vtree, seed):
     n = vtree.n_variables
     information = np.random.default_rng(seed).random((n, n))
     information += information.T
-    tree = Tree.promoted(vtree, information)
+    tree = RootedTree.promoted(vtree, information)
     parent = {}
     for x, above in zip(tree.variable, tree.parent, strict=True):
         parent[int(x)] = int(tree.variable[above]) if above >= 0 else None

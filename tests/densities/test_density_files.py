@@ -29,7 +29,7 @@ from expecta import (
 )
 from expecta.common import atomic_files
 from expecta.files.container import Container
-from expecta.learn.trees.expectation import Table, expected_counts
+from expecta.learn.trees.expectation import TreeRows, expected_counts
 
 LEARNERS = {
     "LatentTree": lambda **k: LatentTree(**{"states": 2, "restarts": 1, "max_epochs": 5, **k}),
@@ -108,7 +108,7 @@ def test_chunks_without_steps_and_a_last_step_are_one_step_of_em(holes):
     assert density.circuit == start.circuit
     density.partial_fit(codes[300:], sample_weight=weight[300:], step=1)
     layout = start._layout_
-    table = Table(start.tree_, np.array(CARDS, np.int32), codes, weight)
+    table = TreeRows(start.tree_, np.array(CARDS, np.int32), codes, weight)
     counts = expected_counts(layout, start._theta, table).counts + density._prior(layout)
     np.testing.assert_allclose(density._theta, layout.normalised(counts), rtol=1e-10)
     assert density.circuit != start.circuit

@@ -14,7 +14,7 @@ from expecta import config_context
 from expecta.common.errors import StructureError
 from expecta.learn import information as module
 from expecta.learn.information import _by_counting, _by_product, mutual_information
-from expecta.learn.trees.tree import Tree
+from expecta.learn.trees.tree import RootedTree
 from expecta.learn.vtrees import HOWS, balanced_by_information, learn_vtree
 
 # -- the slow, obvious truth ----------------------------------------------------------
@@ -101,7 +101,7 @@ def test_several_chunks_are_one_sum(monkeypatch, weighted):
     weight = rng.random(100) if weighted else None
     cards = np.full(5, 3)
     before = _by_product(codes, cards, weight, 1.0)
-    monkeypatch.setattr(module, "CHUNK", 7)
+    monkeypatch.setattr(module, "CHUNK_ROWS", 7)
     np.testing.assert_allclose(_by_product(codes, cards, weight, 1.0), before, atol=1e-13)
 
 
@@ -133,7 +133,7 @@ def test_weights_are_repetitions():
 
 def test_many_rows_are_counted_exactly():
     # float32 has 24 bits: a sum over all rows in it would stop counting
-    rows = 3 * module.CHUNK + 11
+    rows = 3 * module.CHUNK_ROWS + 11
     x = np.arange(rows) % 2
     found = _by_product(np.column_stack([x, x]), np.array([2, 2]), None, 0.0)
     share = x.mean()
@@ -192,7 +192,7 @@ def random_information(rng, n, kind):
 @given(st.integers(1, 5), st.sampled_from(["any", "ties", "zeros"]), st.integers(0, 2**31))
 def test_no_spanning_tree_has_more_information(n, kind, seed):
     information = random_information(np.random.default_rng(seed), n, kind)
-    tree = Tree.greatest(information)
+    tree = RootedTree.greatest(information)
     edges = edges_of(tree)
     assert sorted(tree.variable.tolist()) == list(range(n))
     best = max(sum(information[e] for e in edges) for edges in all_trees(n))
@@ -206,7 +206,7 @@ def test_a_chain_is_rooted_in_its_middle(n):
     order = np.random.default_rng(n).permutation(n)
     information = np.zeros((n, n))
     information[order[:-1], order[1:]] = information[order[1:], order[:-1]] = 1.0
-    tree = Tree.greatest(information)
+    tree = RootedTree.greatest(information)
     depth = np.zeros(n, int)
     for node in range(n - 2, -1, -1):
         depth[node] = depth[tree.parent[node]] + 1
@@ -230,14 +230,14 @@ def test_a_chain_is_rooted_in_its_middle(n):
 )
 def test_what_is_no_tree_is_refused(variable, parent):
     with pytest.raises(StructureError):
-        Tree(np.array(variable, int), np.array(parent, int))
+        RootedTree(np.array(variable, int), np.array(parent, int))
 
 
 def test_the_vtree_of_a_tree_has_a_place_for_every_subtree():
-    tree = Tree(np.array([2, 0, 3, 1]), np.array([1, 3, 3, -1]))  # 1 -> (0 -> 2), 1 -> 3
+    tree = RootedTree(np.array([2, 0, 3, 1]), np.array([1, 3, 3, -1]))  # 1 -> (0 -> 2), 1 -> 3
     assert repr(tree.vtree) == "Vtree(((1, (0, 2)), 3))"
-    assert repr(tree) == "Tree(0 -> 2, 1 -> 0, 1 -> 3)"
-    assert repr(Tree.star(3, 1).vtree) == "Vtree(((1, 0), 2))"
+    assert repr(tree) == "RootedTree(0 -> 2, 1 -> 0, 1 -> 3)"
+    assert repr(RootedTree.star(3, 1).vtree) == "Vtree(((1, 0), 2))"
 
 
 # -- vtrees ---------------------------------------------------------------------------

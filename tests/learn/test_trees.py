@@ -11,11 +11,20 @@ from hypothesis import strategies as st
 
 from expecta import config_context
 from expecta.learn.trees.circuit import tree_circuit
-from expecta.learn.trees.em import Model, Schedule, climb, held_out, learn
-from expecta.learn.trees.expectation import Counts, Table, expected_counts, log_likelihoods
-from expecta.learn.trees.layout import Layout
-from expecta.learn.trees.start import prior_counts, prototype_start, visible_prior
-from expecta.learn.trees.tree import Tree
+from expecta.learn.trees.em import (
+    EMProblem,
+    EMSchedule,
+    TreeModel,
+    climb,
+    learn,
+    mean_log_likelihood,
+    prior_counts,
+    prototype_start,
+    visible_prior,
+)
+from expecta.learn.trees.expectation import Counts, TreeRows, expected_counts, log_likelihoods
+from expecta.learn.trees.layout import TreeLayout
+from expecta.learn.trees.tree import RootedTree
 
 LIMITS = [2, 4, 256]
 
@@ -65,11 +74,11 @@ def in_logarithms(layout, theta, codes):
 
 def random_tree(rng, n):
     parent = [int(rng.integers(v + 1, n)) for v in range(n - 1)] + [-1]
-    return Tree(rng.permutation(n), np.array(parent))
+    return RootedTree(rng.permutation(n), np.array(parent))
 
 
 def chain(n):
-    return Tree(np.arange(n), np.append(np.arange(1, n), -1))
+    return RootedTree(np.arange(n), np.append(np.arange(1, n), -1))
 
 
 def random_theta(rng, layout, zeros=0.0):
@@ -91,7 +100,7 @@ class Problem:
         self.tree = random_tree(rng, n)
         cards = rng.integers(1, 5, n).astype(np.int32)
         self.cards = cards
-        self.layout = Layout(
+        self.layout = TreeLayout(
             self.tree, rng.integers(1, states + 1, n).astype(np.int32), cards[self.tree.variable]
         )
         self.theta = random_theta(rng, self.layout, zeros)
@@ -101,7 +110,7 @@ class Problem:
 
     @property
     def table(self):
-        return Table(self.tree, self.cards, self.codes, self.weight, self.limit)
+        return TreeRows(self.tree, self.cards, self.codes, self.weight, self.limit)
 
 
 @st.composite
@@ -156,10 +165,10 @@ def test_the_circuit_is_the_same_distribution(problem):
 def test_threads_change_nothing_and_sharing_only_the_last_bits(limit, n):
     rng = np.random.default_rng(0)
     tree, cards = random_tree(rng, n), rng.integers(1, 5, n).astype(np.int32)
-    layout = Layout(tree, rng.integers(1, 6, n).astype(np.int32), cards[tree.variable])
+    layout = TreeLayout(tree, rng.integers(1, 6, n).astype(np.int32), cards[tree.variable])
     theta, codes = random_theta(rng, layout), random_rows(rng, cards, 3000, 0.2)
-    table = Table(tree, cards, codes, rng.random(3000), limit)
-    plain = Table(tree, cards, codes, table.weight, 1)  # nothing is shared
+    table = TreeRows(tree, cards, codes, rng.random(3000), limit)
+    plain = TreeRows(tree, cards, codes, table.weight, 1)  # nothing is shared
     assert not np.any(plain.patterns.shared)
     some = rng.permutation(3000)[:2100]
 
@@ -198,7 +207,7 @@ def test_no_rows_count_nothing():
     found = expected_counts(problem.layout, problem.theta, problem.table, none)
     assert found.weight == 0.0
     assert not np.any(found.counts)
-    empty = Table(problem.tree, problem.cards, problem.codes[:0], problem.weight[:0])
+    empty = TreeRows(problem.tree, problem.cards, problem.codes[:0], problem.weight[:0])
     assert not np.any(expected_counts(problem.layout, problem.theta, empty).counts)
     assert log_likelihoods(problem.layout, problem.theta, empty).shape == (0,)
 
@@ -208,10 +217,10 @@ def test_no_rows_count_nothing():
 def test_columns_of_many_values(card, limit):
     rng = np.random.default_rng(card)
     tree, cards = chain(3), np.array([card, 2, card], np.int32)
-    layout = Layout(tree, np.full(3, 2, np.int32), cards)
+    layout = TreeLayout(tree, np.full(3, 2, np.int32), cards)
     theta, codes = random_theta(rng, layout), random_rows(rng, cards, 60, 0.2)
     codes[0] = cards - 1
-    table = Table(tree, cards, codes, np.ones(60), limit)
+    table = TreeRows(tree, cards, codes, np.ones(60), limit)
     likelihoods, counts = enumerated(layout, theta, codes, np.ones(60))
     np.testing.assert_allclose(log_likelihoods(layout, theta, table), np.log(likelihoods))
     np.testing.assert_allclose(
@@ -231,15 +240,15 @@ def test_thousands_of_rare_values_do_not_underflow(shape, states, limit):
     brush = np.append(np.repeat(np.arange(1960, 2000), 49)[: n - 40], np.arange(1961, 2000))
     tree = {
         "chain": lambda: chain(n),
-        "star": lambda: Tree.star(n, 7),
+        "star": lambda: RootedTree.star(n, 7),
         "random": lambda: random_tree(rng, n),
-        "brush": lambda: Tree(rng.permutation(n), np.append(brush, -1)),
+        "brush": lambda: RootedTree(rng.permutation(n), np.append(brush, -1)),
     }[shape]()
     cards = np.full(n, card, np.int32)
-    layout = Layout(tree, np.full(n, states, np.int32), cards)
+    layout = TreeLayout(tree, np.full(n, states, np.int32), cards)
     theta = random_theta(rng, layout)
     codes = random_rows(rng, cards, 6, 0.0)
-    table = Table(tree, cards, codes, np.ones(6), limit)
+    table = TreeRows(tree, cards, codes, np.ones(6), limit)
     truth = in_logarithms(layout, theta, codes)
     assert np.all(truth < -8000)  # far below what a double can hold
     np.testing.assert_allclose(log_likelihoods(layout, theta, table), truth, rtol=1e-10)
@@ -255,13 +264,13 @@ def test_thousands_of_rare_values_do_not_underflow(shape, states, limit):
 @pytest.mark.parametrize("small", [1e-100, 1e-160, 1e-250, 1e-300])
 def test_tiny_parameters_do_not_underflow(small, limit):
     # a row that only the rare state explains, with a rare value in each of three columns
-    layout = Layout(chain(3), np.full(3, 2, np.int32), np.full(3, 3, np.int32))
+    layout = TreeLayout(chain(3), np.full(3, 2, np.int32), np.full(3, 3, np.int32))
     theta = np.empty(layout.size)
     for v in range(3):
         layout.transitions(theta, v)[:] = [[1.0, small], [small, 1.0]][: int(layout.above[v])]
         layout.values(theta, v)[:] = [[1.0, 0.0, 0.0], [0.0, 1.0, small]]
     codes = np.array([[2, 2, 2], [0, 2, 0], [1, 1, 0], [1, 2, 1]], np.int32)
-    table = Table(layout.tree, np.full(3, 3, np.int32), codes, np.ones(4), limit)
+    table = TreeRows(layout.tree, np.full(3, 3, np.int32), codes, np.ones(4), limit)
     truth = in_logarithms(layout, theta, codes)
     assert np.all(np.isfinite(truth))
     np.testing.assert_allclose(log_likelihoods(layout, theta, table), truth, rtol=1e-10)
@@ -279,14 +288,14 @@ def test_tiny_parameters_do_not_underflow(small, limit):
 @pytest.mark.parametrize("weight", [1.0, 1e-3, 1e9])
 def test_impossible_rows_count_for_nothing(limit, weight):
     same = np.array([[1.0, 0.0], [0.0, 1.0]])
-    layout = Layout(chain(3), np.full(3, 2, np.int32), np.full(3, 2, np.int32))
+    layout = TreeLayout(chain(3), np.full(3, 2, np.int32), np.full(3, 2, np.int32))
     theta = np.empty(layout.size)
     for v in range(3):
         layout.values(theta, v)[:] = same
         layout.transitions(theta, v)[:] = same[: int(layout.above[v])]
     layout.transitions(theta, 2)[:] = [1.0, 0.0]  # all columns are 0, always
     codes = np.array([[0, 0, 0], [1, 1, 1], [0, 1, -1], [-1, -1, 1], [-1, 0, -1]], np.int32)
-    table = Table(layout.tree, np.full(3, 2, np.int32), codes, np.full(5, weight), limit)
+    table = TreeRows(layout.tree, np.full(3, 2, np.int32), codes, np.full(5, weight), limit)
     gone = [False, True, True, True, False]
     found = log_likelihoods(layout, theta, table)
     np.testing.assert_array_equal(found, np.where(gone, -np.inf, 0.0))
@@ -327,37 +336,37 @@ def test_a_step_never_lowers_the_likelihood(problem, kind):
 def test_a_step_does_raise_the_likelihood():
     problem = Problem(np.random.default_rng(8), 4, 3, 200, 0.1, 0.0, 256)
     none = np.zeros(problem.layout.size)
-    schedule = Schedule(max_epochs=30, patience=30)
+    schedule = EMSchedule(max_epochs=30, patience=30)
     table = problem.table
-    start = Model(
+    start = TreeModel(
         problem.layout,
         problem.theta,
-        held_out(problem.layout, problem.theta, table),
+        mean_log_likelihood(problem.layout, problem.theta, table),
         [],
     )
     said = []
-    model = climb(start, none, table, table, schedule, said.append)
+    model = climb(start, EMProblem(none, table, table, schedule, said.append))
     assert model.score > start.score + 0.01
     assert said == model.history
     assert len(said) == 30
     assert np.all(np.diff([start.score, *said]) >= -1e-12)
-    assert model.score == max(said) == held_out(model.layout, model.theta, table)
+    assert model.score == max(said) == mean_log_likelihood(model.layout, model.theta, table)
 
 
 def test_climbing_stops_and_returns_the_best():
     problem = Problem(np.random.default_rng(1), 4, 3, 30, 0.0, 0.0, 256)
     table, layout = problem.table, problem.layout
-    other = Table(
+    other = TreeRows(
         problem.tree, problem.cards, problem.codes[::-1] % 2 % problem.cards, table.weight
     )
-    start = Model(layout, problem.theta, held_out(layout, problem.theta, other), [])
+    start = TreeModel(layout, problem.theta, mean_log_likelihood(layout, problem.theta, other), [])
     none = np.zeros(layout.size)
-    model = climb(start, none, table, other, Schedule(patience=3), lambda _: None)
+    model = climb(start, EMProblem(none, table, other, EMSchedule(patience=3), lambda _: None))
     assert len(model.history) < 100
     assert model.score == max(model.history)
-    assert model.score == held_out(layout, model.theta, other)
+    assert model.score == mean_log_likelihood(layout, model.theta, other)
     lucky = start._replace(score=0.0)  # a start that has not learned is no candidate
-    once = climb(lucky, none, table, other, Schedule(max_epochs=1), lambda _: None)
+    once = climb(lucky, EMProblem(none, table, other, EMSchedule(max_epochs=1), lambda _: None))
     assert once.history == [once.score] != [0.0]
 
 
@@ -367,24 +376,24 @@ def test_learning_finds_the_clusters(batch_size):
     cluster = rng.integers(0, 2, 600)
     codes = np.where(rng.random((600, 5)) < 0.1, 1 - cluster[:, None], cluster[:, None])
     tree, cards = random_tree(rng, 5), np.full(5, 2, np.int32)
-    layout = Layout(tree, np.full(5, 2, np.int32), cards)
-    table = Table(tree, cards, codes.astype(np.int32), np.ones(600))
+    layout = TreeLayout(tree, np.full(5, 2, np.int32), cards)
+    table = TreeRows(tree, cards, codes.astype(np.int32), np.ones(600))
     marginals = [np.full(2, 0.5)] * 5
     prior = prior_counts(layout, marginals, 0.5)
     starts = [prototype_start(layout, marginals, table, rng) for _ in range(3)]
     for theta in starts:
         np.testing.assert_allclose(layout.normalised(theta), theta)
     said = []
-    schedule = Schedule(batch_size=batch_size)
-    model = learn(layout, starts, prior, table, table, schedule, rng, said.append)
+    schedule = EMSchedule(batch_size=batch_size)
+    model = learn(layout, starts, EMProblem(prior, table, table, schedule, said.append), rng)
     assert set(model.history) <= set(said)
-    assert model.score == held_out(layout, model.theta, table) == max(model.history)
+    assert model.score == mean_log_likelihood(layout, model.theta, table) == max(model.history)
     assert model.score > 5 * np.log(0.5) + 1.0
     np.testing.assert_allclose(layout.normalised(model.theta), model.theta)
 
 
 def test_priors():
-    layout = Layout(chain(2), np.array([2, 3]), np.array([2, 3]))
+    layout = TreeLayout(chain(2), np.array([2, 3]), np.array([2, 3]))
     marginals = [np.array([0.25, 0.75]), np.array([0.5, 0.3, 0.2])]
     prior = prior_counts(layout, marginals, 6.0)
     np.testing.assert_allclose(layout.transitions(prior, 0), np.full((3, 2), 3.0))

@@ -22,7 +22,7 @@ from expecta import (
     LatentTree,
     random_probabilistic,
 )
-from expecta.densities.refined_density import finer_circuit
+from expecta.densities.finer_circuit import finer_circuit
 from expecta.tables.refine_bins import coarse_codes, refine_encoder
 from strategies import vtrees
 

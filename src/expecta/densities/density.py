@@ -1,4 +1,4 @@
-"""What every density answers, whatever it was learned by."""
+"""Answer questions about a joint distribution of columns, however it was learned."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats
 from expecta.common.checks import check_integer
 from expecta.common.errors import DomainError
+from expecta.densities.finer_circuit import finer_circuit
 from expecta.densities.marginal import Marginal
 from expecta.tables import Encoder
+from expecta.tables.refine_bins import coarse_codes, refine_encoder
 
 __all__ = ["Density"]
 
@@ -27,7 +29,7 @@ class Density:
     All answers are exact for the distribution (but :meth:`mpe` for some, which says
     so). Numbers are known up to their bin: the probability of a row is that of its
     values and bins, and a mean takes each bin at the mean of its training numbers.
-    What is unknown is summed out, which assumes that *being* unknown says nothing.
+    Missing values are summed out, which assumes that *being* missing says nothing.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ class Density:
 
     def __init__(self, circuit: ProbabilisticCircuit, encoder: Encoder) -> None:
         if not np.array_equal(circuit.cardinalities, encoder.cardinalities_):
-            raise DomainError("the circuit and the encoder have other variables")
+            raise DomainError("the circuit and the encoder have different variables")
         self.circuit_ = circuit
         self.encoder_ = encoder
 
@@ -61,8 +63,7 @@ class Density:
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
-        names: list[str] = self._encoder.feature_names_in_.tolist()
-        return names
+        return list(self._encoder.feature_names_in_.tolist())
 
     def score_samples(self, X: Any) -> Floats:
         """Return the log-probability, in nats, of what is known of each row. Exact.
@@ -113,11 +114,11 @@ class Density:
         return Density(self.circuit.condition(evidence), self.encoder_)
 
     def marginal(self, column: str) -> Marginal:
-        """Distribution of one column, all others summed out. Exact."""
+        """Return the distribution of one column, all others summed out. Exact."""
         variable = self._encoder.variable(column)
-        nothing = Evidence.unknown(self.circuit.cardinalities)
-        shares = self.circuit.marginals(nothing)[variable][0]
-        return Marginal(self._encoder.columns_[variable], shares)
+        unknown = Evidence.unknown(self.circuit.cardinalities)
+        probabilities = self.circuit.marginals(unknown)[variable][0]
+        return Marginal(self._encoder.columns_[variable], probabilities)
 
     def mpe(self, X: Any) -> Any:
         """Fill in the missing values of each row by its most probable completion (MPE).
@@ -149,9 +150,9 @@ class Density:
         X
             The table learned from: its numbers say where to cut. Without it only
             thresholds cut, and the numbers of an old bin are taken to be spread evenly
-            between the least and the largest, as those of :meth:`Encoder.where` are.
+            between the smallest and the largest, as those of :meth:`Encoder.where` are.
         max_bins
-            At most so many bins per column, not counting those that only thresholds add;
+            Maximum number of bins per column, not counting those that only thresholds add;
             a column that has as many or more is not cut but by thresholds. Bins hold about
             the same weight, and up to so many distinct numbers are all kept apart, where
             no old bin is empty.
@@ -176,9 +177,9 @@ class Density:
         >>> density.refined(table, max_bins=4, thresholds={"age": [30]}).marginal("age").labels
         ('20 to 30', '40', '50', '60 to 70')
         """
-        from expecta.densities.refined_density import refined
-
-        return refined(self, X, max_bins, thresholds, sample_weight)
+        coarse = self._encoder
+        fine, shares = refine_encoder(coarse, X, max_bins, thresholds, sample_weight)
+        return Density(finer_circuit(self.circuit, coarse_codes(fine, coarse), shares), fine)
 
     # -- files ------------------------------------------------------------------------
 

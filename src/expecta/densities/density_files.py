@@ -17,15 +17,15 @@ from expecta.common.arrays import Floats
 from expecta.common.atomic_files import replace_file
 from expecta.common.errors import DomainError, FormatError, StructureError
 from expecta.densities.density import Density
-from expecta.densities.learner import Learned, Learner
+from expecta.densities.learner import DensityLearner, LearningRecord
 from expecta.densities.psdd_density import PSDD
 from expecta.densities.tree_densities import ChowLiu, Independent, LatentTree, NaiveBayes
 from expecta.densities.tree_learner import TreeLearner
 from expecta.files.container import Container
 from expecta.files.native import NativeFile, circuit_arrays, opened
 from expecta.learn.trees.expectation import Counts
-from expecta.learn.trees.layout import Layout
-from expecta.learn.trees.tree import Tree
+from expecta.learn.trees.layout import TreeLayout
+from expecta.learn.trees.tree import RootedTree
 from expecta.tables import Encoder
 
 __all__ = ["from_parts", "load", "parts_of", "plain", "save"]
@@ -58,7 +58,7 @@ def parts_of(density: Density) -> tuple[dict[str, Any], dict[str, npt.NDArray[An
     encoder_header, arrays = density.encoder_.state()
     arrays = {f"encoder.{name}": array for name, array in arrays.items()}
     header: dict[str, Any] = {"class": type(density).__name__, "encoder": encoder_header}
-    if isinstance(density, Learner):
+    if isinstance(density, DensityLearner):
         header["learned"] = asdict(density.learned_)
         header["parameters"] = _parameters(density)
         arrays["value_counts"] = np.concatenate(density.value_counts_)
@@ -71,7 +71,7 @@ def parts_of(density: Density) -> tuple[dict[str, Any], dict[str, npt.NDArray[An
     return header, arrays
 
 
-def _parameters(density: Learner) -> dict[str, Any]:
+def _parameters(density: DensityLearner) -> dict[str, Any]:
     """Return what was asked for, as JSON; of an encoder only whether it was given."""
     given = density.get_params(deep=False)
     given["encoder"] = given["encoder"] is not None
@@ -125,7 +125,7 @@ class _Reader:
         value_counts = self._value_counts(encoder)
         tree = {name: self._take(f"tree.{name}") for name in _TREE} if self._is_tree(kind) else {}
         found = _CLASSES[kind](**parameters)
-        assert isinstance(found, Learner)
+        assert isinstance(found, DensityLearner)
         found.encoder_, found.learned_, found.value_counts_ = encoder, learned, value_counts
         found.n_features_in_ = encoder.n_features_in_
         found.feature_names_in_ = encoder.feature_names_in_
@@ -194,10 +194,10 @@ class _Reader:
                 self._fail(f"its parameter {name!r} has no sensible value")
         return {**given, "encoder": encoder if given["encoder"] else None}
 
-    def _learned(self) -> Learned:
+    def _learned(self) -> LearningRecord:
         given = self._header.get("learned")
         kinds = {"str": str, "int": int, "float": (int, float)}
-        expected = {field.name: kinds[str(field.type)] for field in fields(Learned)}
+        expected = {field.name: kinds[str(field.type)] for field in fields(LearningRecord)}
         if not isinstance(given, dict) or set(given) != set(expected):
             self._fail("it does not say how it was learned")
         for name, kind in expected.items():
@@ -205,20 +205,20 @@ class _Reader:
             good = isinstance(value, kind) and not isinstance(value, bool)  # type: ignore[arg-type]
             if not good or not (isinstance(value, str) or abs(value) < LARGEST or value == -np.inf):
                 self._fail(f"its {name!r} is not what it should be")
-        return Learned(**given)
+        return LearningRecord(**given)
 
     def _restore(self, found: TreeLearner, arrays: dict[str, npt.NDArray[Any]]) -> None:
         for name, (dtype, rank) in _TREE.items():
             if arrays[name].dtype != np.dtype(dtype) or arrays[name].ndim != rank:
                 self._fail(f"the array 'tree.{name}' is not {dtype} of {rank} dimension(s)")
-        tree = self._make(lambda: Tree(arrays["variable"], arrays["parent"]))
+        tree = self._make(lambda: RootedTree(arrays["variable"], arrays["parent"]))
         states, theta, seen = arrays["states"], arrays["theta"], arrays["seen"]
         cards = found.encoder_.cardinalities_
         if len(tree) != len(cards) or len(states) != len(cards):
             self._fail("its tree and its encoder have other variables")
         if np.any(states < 1) or np.any(states > len(theta)):
             self._fail("a number of states makes no sense")
-        layout = Layout(tree, states, cards[tree.variable])
+        layout = TreeLayout(tree, states, cards[tree.variable])
         counted = [arrays["counts"], arrays["waiting"]]
         if any(len(a) != layout.size for a in (theta, *counted)) or layout.size > LARGEST_TREE:
             self._fail("it has too few or too many parameters")

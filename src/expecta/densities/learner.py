@@ -1,4 +1,4 @@
-"""What the learners share: encoding, held-out rows, the score, and how they print."""
+"""Learn a density from a table: what all learners share, from encoding to printing."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
 from expecta.common.settings import Progress
 from expecta.densities.density import Density
-from expecta.densities.weighted_rows import Rows
+from expecta.learn.weighted_rows import WeightedRows
 from expecta.tables import Encoder
 from expecta.tables.estimator_inputs import read_weights
 
-__all__ = ["Learned", "Learner"]
+__all__ = ["DensityLearner", "LearningRecord"]
 
-HELD_OUT = 0.1  # share of the rows that is held out where none are given
-FEW = 20  # rows below which none are held out: the score is then that of the rows themselves
+HELD_OUT_SHARE = 0.1  # of the rows, where none are given
+MIN_ROWS = 20  # below which none are held out: the score is then that of the rows themselves
 
 
 @dataclass(frozen=True)
-class Learned:
-    """What learning came to, for the record."""
+class LearningRecord:
+    """What learning came to."""
 
     rows: int  # learned from
     held_out_rows: int  # 0: too few to hold some out, the score is of the training rows
@@ -37,7 +37,7 @@ class Learned:
     how: str  # in words
 
 
-class Learner(BaseEstimator, Density):  # type: ignore[misc]
+class DensityLearner(BaseEstimator, Density):  # type: ignore[misc]
     """A density that learns from a table.
 
     Derived classes say how in ``_learn``; the outside is scikit-learn's.
@@ -45,11 +45,11 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
 
     encoder: Encoder | None
     random_state: int | None
-    learned_: Learned
+    learned_: LearningRecord
     value_counts_: list[Floats]  # of each column in training
 
     def fit(self, X: Any, valid: Any = None, *, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Learn from a table, which may have holes: they are summed out, never filled in.
+        """Learn from a table; missing values are summed out, never filled in.
 
         Parameters
         ----------
@@ -57,8 +57,8 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
             A pandas, polars or Arrow table, a dict of columns, or an array; an array of
             integers holds the values 0, 1, 2, ... of each variable, -1 for unknown.
         valid
-            Rows to decide by when to stop and which size is best. By default a tenth of
-            ``X``, chosen at random; when all is decided and scored, trees learn from these
+            Held-out rows, to decide when to stop and which size is best. By default a tenth
+            of ``X``, chosen at random; when all is decided and scored, trees learn from these
             rows too, by one last step over all.
         sample_weight
             How much each row of X counts.  # (rows,)
@@ -75,10 +75,10 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
             codes = self.encoder_.codes(valid)
             if not len(codes):
                 raise DomainError("valid has no rows; leave it out to hold out a tenth of X")
-            held_out = Rows(codes, np.ones(len(codes)))
-        elif np.count_nonzero(weight) >= FEW:
+            held_out = WeightedRows(codes, np.ones(len(codes)))
+        elif np.count_nonzero(weight) >= MIN_ROWS:
             order = rng.permutation(np.flatnonzero(weight))
-            cut = int(HELD_OUT * len(order))
+            cut = int(HELD_OUT_SHARE * len(order))
             rows, held_out = rows[np.sort(order[cut:])], rows[np.sort(order[:cut])]
         n_held_out = 0 if held_out is rows else len(held_out.codes)
         rows, held_out = rows.merged(), held_out.merged()
@@ -92,7 +92,7 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
         independent = self._independent(held_out)
         if valid is None:
             self._finish(everything.merged())
-        self.learned_ = Learned(
+        self.learned_ = LearningRecord(
             rows=int(np.count_nonzero(weight)) - (n_held_out if valid is None else 0),
             held_out_rows=n_held_out,
             score=score,
@@ -109,15 +109,15 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
         self.n_features_in_ = encoder.n_features_in_
         self.feature_names_in_ = encoder.feature_names_in_
 
-    def _encoded(self, X: Any, sample_weight: npt.ArrayLike | None) -> Rows:
+    def _encoded(self, X: Any, sample_weight: npt.ArrayLike | None) -> WeightedRows:
         """Read a table by the encoding that was learned."""
         codes = self.encoder_.codes(X)
-        return Rows(codes, read_weights(sample_weight, len(codes)))
+        return WeightedRows(codes, read_weights(sample_weight, len(codes)))
 
     def _learn(
         self,
-        rows: Rows,
-        valid: Rows,
+        rows: WeightedRows,
+        valid: WeightedRows,
         rng: np.random.Generator,
         report: Callable[..., None],
     ) -> tuple[str, float]:
@@ -129,10 +129,10 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
         smooth = [counts + 1.0 / len(counts) for counts in self.value_counts_]
         return [counts / counts.sum() for counts in smooth]
 
-    def _finish(self, rows: Rows) -> None:
+    def _finish(self, rows: WeightedRows) -> None:
         """Learn once more from all rows, now that none need be held out."""
 
-    def _independent(self, rows: Rows) -> float:
+    def _independent(self, rows: WeightedRows) -> float:
         """Mean log-likelihood of rows if the columns were independent."""
         total = np.zeros(len(rows.codes))
         for column, marginal in zip(rows.codes.T, self._marginals(), strict=True):
@@ -143,10 +143,9 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
 
     def __repr__(self, *args: Any) -> str:
         if not hasattr(self, "learned_"):
-            plain: str = BaseEstimator.__repr__(self, *args)
-            return plain
+            return str(BaseEstimator.__repr__(self, *args))
         s, learned = self.circuit.structure, self.learned_
-        whose = (
+        scored = (
             f"{learned.held_out_rows:,} rows held out"
             if learned.held_out_rows
             else f"the {learned.rows:,} rows learned from"
@@ -154,7 +153,7 @@ class Learner(BaseEstimator, Density):  # type: ignore[misc]
         lines = [
             f"{type(self).__name__} of {s.n_variables} columns, {learned.how}",
             f"  circuit   {s.n_nodes:,} nodes, {s.n_edges:,} parameters",
-            f"  score     {learned.score:.4f} nats a row on {whose}",
+            f"  score     {learned.score:.4f} nats a row on {scored}",
             f"            {learned.independent:.4f} if the columns were independent",
             f"  learned   from {learned.rows:,} rows in {learned.seconds:.1f} s",
         ]

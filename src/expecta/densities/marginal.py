@@ -1,4 +1,4 @@
-"""The distribution of one column, in the user's words and units."""
+"""Show the distribution of one column, in the user's words and units."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from expecta.tables import Column
 
 __all__ = ["Marginal"]
 
-MOST_LINES = 24  # of a printed distribution
-LEAST_SHARE = 0.0005  # what prints as 0.0% is left to "other values"
-BAR = 30  # characters
+MAX_LINES = 24  # of a printed distribution
+MIN_SHARE = 0.0005  # what prints as 0.0% is left to "other values"
+BAR_CHARACTERS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,24 +67,18 @@ class Marginal:
                 title += f": mean {_number(self.mean)}, std {_number(self.std)}"
         except DomainError:  # a column of which nothing is known has no mean
             pass
-        shown = np.flatnonzero(self.probabilities >= LEAST_SHARE)
-        if len(shown) > MOST_LINES:
-            shown = np.sort(np.argsort(-self.probabilities, kind="stable")[:MOST_LINES])
-        kept = shown.tolist()
-        if len(kept) < len(labels):
-            rest = 1.0 - sum(shares[i] for i in kept)
-            labels = [*(labels[i] for i in kept), f"{len(labels) - len(kept)} other values"]
-            shares = [*(shares[i] for i in kept), max(rest, 0.0)]
-        width, top = max(map(len, labels)), max(shares)
-        return "\n".join(
-            [
-                title,
-                *(
-                    f"  {label:<{width}}  {share:6.1%}  {'█' * round(BAR * share / top)}".rstrip()
-                    for label, share in zip(labels, shares, strict=True)
-                ),
-            ]
-        )
+        shown = np.flatnonzero(self.probabilities >= MIN_SHARE)
+        if len(shown) > MAX_LINES:
+            shown = np.sort(np.argsort(-self.probabilities, kind="stable")[:MAX_LINES])
+        lines = shown.tolist()
+        if len(lines) < len(labels):
+            rest = 1.0 - sum(shares[i] for i in lines)
+            labels = [*(labels[i] for i in lines), f"{len(labels) - len(lines)} other values"]
+            shares = [*(shares[i] for i in lines), max(rest, 0.0)]
+        width, scale = max(map(len, labels)), BAR_CHARACTERS / max(shares)
+        for label, share in zip(labels, shares, strict=True):
+            title += f"\n  {label:<{width}}  {share:6.1%}  {'█' * round(scale * share)}".rstrip()
+        return title
 
 
 def _number(x: float) -> str:

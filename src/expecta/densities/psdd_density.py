@@ -1,4 +1,4 @@
-"""PSDDs: deterministic densities, grown by splitting and cloning."""
+"""Learn PSDDs: deterministic densities, grown by splitting and cloning."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from expecta.circuits.constructions import independent
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.vtree import Vtree
 from expecta.common.checks import check_integer, check_number
-from expecta.densities.learner import Learner
+from expecta.densities.learner import DensityLearner
 from expecta.densities.tree_densities import ChowLiu
-from expecta.densities.weighted_rows import Rows
 from expecta.learn.information import mutual_information
 from expecta.learn.psdd import learn_psdd
 from expecta.learn.vtrees import balanced_by_information
+from expecta.learn.weighted_rows import WeightedRows
 from expecta.tables import Encoder
 
 __all__ = ["PSDD"]
 
 
-class PSDD(Learner):
+class PSDD(DensityLearner):
     """A probabilistic sentential decision diagram: a deterministic circuit.
 
     The most probable completion and the entropy are exact. Grown greedily, in the manner
@@ -75,31 +75,31 @@ class PSDD(Learner):
 
     def _learn(
         self,
-        rows: Rows,
-        valid: Rows,
+        rows: WeightedRows,
+        valid: WeightedRows,
         rng: np.random.Generator,
         report: Callable[..., None],
     ) -> tuple[str, float]:
-        bound, limit = self.max_parameters, self.max_seconds
-        found = learn_psdd(
+        max_edges, seconds = self.max_parameters, self.max_seconds
+        learned = learn_psdd(
             self._first(rows),
             rows.codes,
             weight=rows.weight,
             valid=valid.codes,
             valid_weight=valid.weight,
             pseudo_count=check_number("pseudo_count", self.pseudo_count),
-            max_edges=None if bound is None else check_integer("max_parameters", bound, 1),
-            max_seconds=None if limit is None else check_number("max_seconds", limit),
+            max_edges=None if max_edges is None else check_integer("max_parameters", max_edges, 1),
+            max_seconds=None if seconds is None else check_number("max_seconds", seconds),
             patience=check_integer("patience", self.patience, 1),
             seed=int(rng.integers(2**31)),
             report=lambda _, edges, score: report(score, f"with {edges:,} parameters"),
         )
-        self.circuit_ = found.circuit
-        score = np.average(found.circuit.log_prob(valid.codes), weights=valid.weight)
+        self.circuit_ = learned.circuit
+        score = np.average(self.circuit_.log_prob(valid.codes), weights=valid.weight)
         start = "independent" if isinstance(self.vtree, Vtree) else self.start
         return f"grown from {start}", float(score)
 
-    def _first(self, rows: Rows) -> ProbabilisticCircuit:
+    def _first(self, rows: WeightedRows) -> ProbabilisticCircuit:
         """Return the circuit to grow."""
         if self.start not in ("chow-liu", "independent"):
             raise ValueError(f"start is 'chow-liu' or 'independent', not {self.start!r}")

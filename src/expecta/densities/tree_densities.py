@@ -1,8 +1,9 @@
-"""Densities shaped like a tree; all are learned by the same EM."""
+"""Define the densities shaped like a tree; all are learned by the same EM."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -10,22 +11,28 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_integer, check_number
 from expecta.densities.tree_learner import TreeLearner
-from expecta.densities.weighted_rows import Rows
 from expecta.learn.information import mutual_information
-from expecta.learn.trees.em import Model, Schedule, learn
-from expecta.learn.trees.expectation import Table
-from expecta.learn.trees.layout import Layout
-from expecta.learn.trees.start import prior_counts, prototype_start
-from expecta.learn.trees.tree import Tree
+from expecta.learn.trees.em import (
+    EMProblem,
+    EMSchedule,
+    TreeModel,
+    learn,
+    prior_counts,
+    prototype_start,
+)
+from expecta.learn.trees.expectation import TreeRows
+from expecta.learn.trees.layout import TreeLayout
+from expecta.learn.trees.tree import RootedTree
 from expecta.learn.vtrees import balanced_by_information
+from expecta.learn.weighted_rows import WeightedRows
 from expecta.tables import Encoder
 
 __all__ = ["ChowLiu", "Independent", "LatentTree", "NaiveBayes"]
 
 TREES = "chow-liu", "balanced"
-MOST_STATES = 2048
-MOST_RESTARTS = 8
-CHEAP = 50_000_000_000  # multiply-adds of one step from every start
+MAX_STATES = 2048
+MAX_RESTARTS = 8
+MAX_WORK = 50_000_000_000  # multiply-adds of one step from every start
 
 
 class Independent(TreeLearner):
@@ -45,16 +52,16 @@ class Independent(TreeLearner):
     {'head': 0.25, 'tail': 0.75}
     """
 
-    def _tree(self, rows: Rows) -> Tree:
-        return Tree.star(rows.codes.shape[1], 0)
+    def _tree(self, rows: WeightedRows) -> RootedTree:
+        return RootedTree.star(rows.codes.shape[1], 0)
 
-    def _states(self, tree: Tree) -> Sequence[Ints]:
+    def _states(self, tree: RootedTree) -> Sequence[Ints]:
         return [np.ones(len(tree), np.int32)]
 
-    def _prior(self, layout: Layout) -> Floats:
+    def _prior(self, layout: TreeLayout) -> Floats:
         return prior_counts(layout, self._node_marginals(layout), self._pseudo_count())
 
-    def _first(self, layout: Layout, table: Table, rng: np.random.Generator) -> Floats:
+    def _first(self, layout: TreeLayout, rows: TreeRows, rng: np.random.Generator) -> Floats:
         return layout.normalised(np.ones(layout.size))
 
 
@@ -75,11 +82,11 @@ class ChowLiu(TreeLearner):
 
     Notes
     -----
-    Cost: mutual information of all pairs, then one pass over the rows. With unknown cells
+    Cost: mutual information of all pairs, then one pass over the rows. With missing values
     the parameters are learned by EM, and pairs are scored on the rows that know both.
     """
 
-    def of_rows(self, rows: Rows, encoder: Encoder) -> ProbabilisticCircuit:
+    def of_rows(self, rows: WeightedRows, encoder: Encoder) -> ProbabilisticCircuit:
         """Learn from rows that are encoded already, with none held out."""
         self.encoder_ = encoder
         self.value_counts_ = rows.value_counts(encoder.cardinalities_)
@@ -117,16 +124,16 @@ class NaiveBayes(TreeLearner):
         self.encoder = encoder
         self.random_state = random_state
 
-    def _tree(self, rows: Rows) -> Tree:
+    def _tree(self, rows: WeightedRows) -> RootedTree:
         n = rows.codes.shape[1]
         if self.target is not None:
-            return Tree.star(n, self.encoder_.variable(self.target))
+            return RootedTree.star(n, self.encoder_.variable(self.target))
         information = mutual_information(rows.codes, self.encoder_.cardinalities_, rows.weight)
-        return Tree.star(n, int(np.argmax(information.sum(axis=0))))
+        return RootedTree.star(n, int(np.argmax(information.sum(axis=0))))
 
-    def _words(self, model: Model) -> str:
+    def _summary(self, model: TreeModel) -> str:
         target = self._column_at(model.layout.tree, len(model.layout.tree) - 1)
-        return f"given {target!r}, {super()._words(model)}"
+        return f"given {target!r}, {super()._summary(model)}"
 
 
 class LatentTree(TreeLearner):
@@ -141,7 +148,7 @@ class LatentTree(TreeLearner):
     Parameters
     ----------
     states
-        Number of hidden states K, or several to try in turn, the least first, as long as
+        Number of hidden states K, or several to try in turn, the smallest first, as long as
         the held-out score rises. If none of several beats independent columns, K is 1.
     tree
         "chow-liu", the tree of greatest information, fits best. "balanced" is as deep as the
@@ -204,59 +211,51 @@ class LatentTree(TreeLearner):
         self.encoder = encoder
         self.random_state = random_state
 
-    def _tree(self, rows: Rows) -> Tree:
+    def _tree(self, rows: WeightedRows) -> RootedTree:
         if self.tree not in TREES:
             raise ValueError(f"tree is one of {', '.join(TREES)}, not {self.tree!r}")
         if self.tree == "chow-liu":
             return super()._tree(rows)
         information = mutual_information(rows.codes, self.encoder_.cardinalities_, rows.weight)
-        return Tree.promoted(balanced_by_information(information), information)
+        return RootedTree.promoted(balanced_by_information(information), information)
 
-    def _states(self, tree: Tree) -> Sequence[Ints]:
+    def _states(self, tree: RootedTree) -> Sequence[Ints]:
         wanted = np.unique(np.asarray(self.states))
         good = wanted.dtype.kind in "iu" and len(wanted) and wanted[0] >= 1
-        if not good or wanted[-1] > MOST_STATES:
-            raise ValueError(f"states are numbers from 1 to {MOST_STATES:,}, not {self.states!r}")
+        if not good or wanted[-1] > MAX_STATES:
+            raise ValueError(f"states are numbers from 1 to {MAX_STATES:,}, not {self.states!r}")
         return [np.full(len(tree), k, np.int32) for k in wanted.tolist()]
 
-    def _prior(self, layout: Layout) -> Floats:
+    def _prior(self, layout: TreeLayout) -> Floats:
         return prior_counts(layout, self._node_marginals(layout), self._pseudo_count())
 
-    def _first(self, layout: Layout, table: Table, rng: np.random.Generator) -> Floats:
-        return prototype_start(layout, self._node_marginals(layout), table, rng)
+    def _first(self, layout: TreeLayout, rows: TreeRows, rng: np.random.Generator) -> Floats:
+        return prototype_start(layout, self._node_marginals(layout), rows, rng)
 
-    def _model(
-        self,
-        layout: Layout,
-        table: Table,
-        valid: Table,
-        rng: np.random.Generator,
-        report: Callable[..., None],
-    ) -> Model:
-        batch, prior = self.batch_size, self._prior(layout)
-        schedule = Schedule(
+    def _schedule(self) -> EMSchedule:
+        batch = self.batch_size
+        return EMSchedule(
             max_epochs=check_integer("max_epochs", self.max_epochs, 1),
             batch_size=None if batch is None else check_integer("batch_size", batch, 1),
             patience=check_integer("patience", self.patience, 1),
             tolerance=check_number("tolerance", self.tolerance),
         )
 
-        def note(score: float) -> None:
-            report(score, f"with {layout.states[0]} states")
-
+    def _model(self, layout: TreeLayout, problem: EMProblem, rng: np.random.Generator) -> TreeModel:
         if self.restarts is not None:
             restarts = check_integer("restarts", self.restarts, 1)
         else:
-            work = 3 * len(table) * int(np.sum(layout.states.astype(np.int64) * layout.above))
-            restarts = max(1, min(MOST_RESTARTS, CHEAP // work))
-        starts = [self._first(layout, table, rng) for _ in range(restarts)]
-        return learn(layout, starts, prior, table, valid, schedule, rng, note)
+            work = int(np.sum(layout.states.astype(np.int64) * layout.above))
+            restarts = max(1, min(MAX_RESTARTS, MAX_WORK // (3 * len(problem.rows) * work)))
+        starts = [self._first(layout, problem.rows, rng) for _ in range(restarts)]
+        note = partial(problem.report, what=f"with {layout.states[0]} states")
+        return learn(layout, starts, problem._replace(report=note), rng)
 
-    def _words(self, model: Model) -> str:
+    def _summary(self, model: TreeModel) -> str:
         return f"{model.layout.states[0]} states each, {len(model.history)} epochs"
 
-    def _least_step(self) -> float:
+    def _min_step(self) -> float:
         return float((self._updates + 2) ** -0.6)
 
-    def _current(self, table: Table) -> Floats:
+    def _current(self, rows: TreeRows) -> Floats:
         return self._theta

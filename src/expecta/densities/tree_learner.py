@@ -1,4 +1,4 @@
-"""What tree-shaped densities share: learning at once, and learning by chunks."""
+"""Learn tree-shaped densities, from all rows at once or chunk by chunk."""
 
 from __future__ import annotations
 
@@ -11,28 +11,34 @@ import numpy.typing as npt
 from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_number
 from expecta.common.errors import DomainError
-from expecta.densities.learner import Learned, Learner
-from expecta.densities.weighted_rows import Rows
+from expecta.densities.learner import DensityLearner, LearningRecord
 from expecta.learn.information import mutual_information
 from expecta.learn.trees.circuit import tree_circuit
-from expecta.learn.trees.em import Model, Schedule, climb, held_out
-from expecta.learn.trees.expectation import Counts, Table, expected_counts, nothing
-from expecta.learn.trees.layout import Layout
-from expecta.learn.trees.start import visible_prior
-from expecta.learn.trees.tree import Tree
+from expecta.learn.trees.em import (
+    EMProblem,
+    EMSchedule,
+    TreeModel,
+    climb,
+    mean_log_likelihood,
+    visible_prior,
+)
+from expecta.learn.trees.expectation import Counts, TreeRows, expected_counts
+from expecta.learn.trees.layout import TreeLayout
+from expecta.learn.trees.tree import RootedTree
+from expecta.learn.weighted_rows import WeightedRows
 from expecta.tables import Encoder
 
 __all__ = ["TreeLearner"]
 
-LARGEST_TABLE = 1 << 22  # parameters of one pair of columns
+MAX_TABLE = 1 << 22  # parameters of one pair of columns
+# nats that held-out rows gain by chance: all of them together, and each
+MAX_NOISE, MAX_NOISE_PER_ROW = 3.0, 0.025
 
-NOISE, NOISE_PER_ROW = 3.0, 0.025  # nats that held-out rows gain by chance: of all, and each
 
-
-class TreeLearner(Learner):
+class TreeLearner(DensityLearner):
     """A tree over the columns with a state at each; see :mod:`expecta.learn.trees.layout`."""
 
-    tree_: Tree
+    tree_: RootedTree
     _counts: Counts  # that the parameters come from
     _waiting: Counts  # of chunks that have not moved the parameters yet
     _updates: int
@@ -50,78 +56,80 @@ class TreeLearner(Learner):
 
     # What derived classes decide: the tree, the number of states, prior and start.
 
-    def _tree(self, rows: Rows) -> Tree:
+    def _tree(self, rows: WeightedRows) -> RootedTree:
         information = mutual_information(rows.codes, self.encoder_.cardinalities_, rows.weight)
-        return Tree.greatest(information)
+        return RootedTree.greatest(information)
 
-    def _states(self, tree: Tree) -> Sequence[Ints]:
+    def _states(self, tree: RootedTree) -> Sequence[Ints]:
         """Return the numbers of states to try; here they are the values."""
         return [self.encoder_.cardinalities_[tree.variable]]
 
-    def _prior(self, layout: Layout) -> Floats:
+    def _prior(self, layout: TreeLayout) -> Floats:
         return visible_prior(layout, self._node_marginals(layout), self._pseudo_count())
 
-    def _model(
-        self,
-        layout: Layout,
-        table: Table,
-        valid: Table,
-        rng: np.random.Generator,
-        report: Callable[..., None],
-    ) -> Model:
-        """Learn the parameters of one layout; here counting is all, but for unknown cells."""
-        prior = self._prior(layout)
-        counts = expected_counts(layout, self._first(layout, table, rng), table).counts
-        theta = layout.normalised(counts + prior)
-        model = Model(layout, theta, held_out(layout, theta, valid), [])
-        if np.all(table.codes >= 0) or np.all(layout.states == 1):
-            return model
-        return climb(model, prior, table, valid, Schedule(), report)
+    def _schedule(self) -> EMSchedule:
+        return EMSchedule()
 
-    def _first(self, layout: Layout, table: Table, rng: np.random.Generator) -> Floats:
+    def _model(self, layout: TreeLayout, problem: EMProblem, rng: np.random.Generator) -> TreeModel:
+        """Learn the parameters of one layout; here counting is all, but for missing values."""
+        rows = problem.rows
+        counts = expected_counts(layout, self._first(layout, rows, rng), rows).counts
+        theta = layout.normalised(counts + problem.prior)
+        score = mean_log_likelihood(layout, theta, problem.held_out)
+        model = TreeModel(layout, theta, score, [])
+        if np.all(rows.codes >= 0) or np.all(layout.states == 1):
+            return model
+        return climb(model, problem)
+
+    def _first(self, layout: TreeLayout, rows: TreeRows, rng: np.random.Generator) -> Floats:
         """Return parameters to start from."""
         return layout.normalised(visible_prior(layout, self._node_marginals(layout), 1.0))
 
-    def _least_step(self) -> float:
-        """Return the least step of an update by chunks; 0 where counts are simply added up."""
+    def _min_step(self) -> float:
+        """Return the smallest step of an update by chunks; 0 where counts are simply added up."""
         return 0.0
 
-    def _words(self, model: Model) -> str:
+    def _summary(self, model: TreeModel) -> str:
         return f"{1 + len(model.history)} steps of EM" if model.history else "by counting"
 
     # -- learning ---------------------------------------------------------------------
 
     def _learn(
         self,
-        rows: Rows,
-        valid: Rows,
+        rows: WeightedRows,
+        valid: WeightedRows,
         rng: np.random.Generator,
         report: Callable[..., None],
     ) -> tuple[str, float]:
         tree = self._tree(rows)
-        table, held = self._table(tree, rows), self._table(tree, valid)
-        best: Model | None = None
+        train, held_out = self._tree_rows(tree, rows), self._tree_rows(tree, valid)
+
+        def learned(states: Ints) -> TreeModel:
+            layout = self._layout(tree, states)
+            problem = EMProblem(self._prior(layout), train, held_out, self._schedule(), report)
+            return self._model(layout, problem, rng)
+
+        best: TreeModel | None = None
         choices = self._states(tree)
         for states in choices:
-            model = self._model(self._layout(tree, states), table, held, rng, report)
+            model = learned(states)
             if best is not None and model.score <= best.score:
                 break
             best = model
         assert best is not None
-        noise = min(NOISE / float(valid.weight.sum()), NOISE_PER_ROW)
+        noise = min(MAX_NOISE / float(valid.weight.sum()), MAX_NOISE_PER_ROW)
         if len(choices) > 1 and best.score <= self._independent(valid) + noise:
-            alone = self._layout(tree, np.ones_like(choices[0]))
-            best = self._model(alone, table, held, rng, report)
-        self._take(best.layout, best.theta)
-        self._counts = expected_counts(best.layout, self._current(table), table)
-        self._waiting, self._updates = nothing(best.layout), 1
-        return self._words(best), best.score
+            best = learned(np.ones_like(choices[0]))
+        self._set_parameters(best.layout, best.theta)
+        self._counts = expected_counts(best.layout, self._current(train), train)
+        self._waiting, self._updates = Counts.zero(best.layout), 1
+        return self._summary(best), best.score
 
-    def _finish(self, rows: Rows) -> None:
+    def _finish(self, rows: WeightedRows) -> None:
         self.value_counts_ = rows.value_counts(self.encoder_.cardinalities_)
-        layout, table = self._layout_, self._table(self.tree_, rows)
-        self._counts = expected_counts(layout, self._current(table), table)
-        self._take(layout, layout.normalised(self._counts.counts + self._prior(layout)))
+        layout, train = self._layout_, self._tree_rows(self.tree_, rows)
+        self._counts = expected_counts(layout, self._current(train), train)
+        self._set_parameters(layout, layout.normalised(self._counts.counts + self._prior(layout)))
 
     def partial_fit(
         self, X: Any, *, sample_weight: npt.ArrayLike | None = None, step: float | None = None
@@ -132,8 +140,8 @@ class TreeLearner(Learner):
         typical; memory is then that of one chunk. A chunk's expected counts are added
         to those not yet used, and then move the parameters:
 
-        - ``step=None``: by a step that shrinks as more is seen. Where no states are hidden
-          and no cells are missing, the result is that of learning from all chunks at once.
+        - ``step=None``: by a step that shrinks with every chunk. Where no states are hidden
+          and no values are missing, the result is that of learning from all chunks at once.
         - ``step=0``: not yet. ``step=1``: to what the counts since the last move say alone.
           So 0 for each chunk but the last, and 1 there, is one step of EM over all rows.
         """
@@ -148,16 +156,16 @@ class TreeLearner(Learner):
         if not begun:
             self._begin(rows)
         else:
-            fresh = rows.value_counts(self.encoder_.cardinalities_)
-            self.value_counts_ = [a + b for a, b in zip(self.value_counts_, fresh, strict=True)]
-        table = self._table(self.tree_, rows)
-        self._waiting = expected_counts(self._layout_, self._current(table), table) + self._waiting
+            new = rows.value_counts(self.encoder_.cardinalities_)
+            self.value_counts_ = [a + b for a, b in zip(self.value_counts_, new, strict=True)]
+        chunk = self._tree_rows(self.tree_, rows)
+        self._waiting = expected_counts(self._layout_, self._current(chunk), chunk) + self._waiting
         if step != 0:
             self._move(step)
-        self.learned_ = Learned(
+        self.learned_ = LearningRecord(
             rows=int(self._counts.weight + self._waiting.weight),
             held_out_rows=0,
-            score=held_out(self._layout_, self._theta, table),
+            score=mean_log_likelihood(self._layout_, self._theta, chunk),
             independent=self._independent(rows),
             seconds=0.0,
             how=f"{self._updates} updates by chunks",
@@ -169,32 +177,32 @@ class TreeLearner(Learner):
         old, new, layout = self._counts, self._waiting, self._layout_
         total = old.weight + new.weight
         if step is None:
-            step = max(new.weight / total, self._least_step())
+            step = max(new.weight / total, self._min_step())
         if not old.weight:
             step = 1.0
         mixed = step * new.counts / new.weight
         if step < 1:
             mixed = mixed + (1 - step) * old.counts / old.weight
-        self._counts, self._waiting = Counts(mixed * total, total), nothing(layout)
+        self._counts, self._waiting = Counts(mixed * total, total), Counts.zero(layout)
         self._updates += 1
-        # A step of one is EM over the counts alone; else what was seen before counts too.
+        # A step of one is EM over the counts alone; else earlier chunks count too.
         weight = new.weight if step == 1 else total
-        self._take(layout, layout.normalised(mixed * weight + self._prior(layout)))
+        self._set_parameters(layout, layout.normalised(mixed * weight + self._prior(layout)))
 
-    def _current(self, table: Table) -> Floats:
-        """Return the parameters to count a chunk under: any will do where nothing is hidden."""
-        if np.any(table.codes < 0):
+    def _current(self, rows: TreeRows) -> Floats:
+        """Return the parameters to count rows under: any will do where nothing is hidden."""
+        if np.any(rows.codes < 0):
             return self._theta
-        return self._first(self._layout_, table, np.random.default_rng(0))
+        return self._first(self._layout_, rows, np.random.default_rng(0))
 
-    def _begin(self, rows: Rows) -> None:
+    def _begin(self, rows: WeightedRows) -> None:
         """Set up from a first chunk of rows, learning nothing from it yet but the start."""
         rng = np.random.default_rng(self.random_state)
         self.value_counts_ = rows.value_counts(self.encoder_.cardinalities_)
         tree = self._tree(rows)
         layout = self._layout(tree, self._states(tree)[-1])
-        self._take(layout, self._first(layout, self._table(tree, rows), rng))
-        self._counts, self._waiting, self._updates = nothing(layout), nothing(layout), 0
+        self._set_parameters(layout, self._first(layout, self._tree_rows(tree, rows), rng))
+        self._counts, self._waiting, self._updates = Counts.zero(layout), Counts.zero(layout), 0
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return all that was learned as named arrays."""
@@ -209,24 +217,24 @@ class TreeLearner(Learner):
         }
 
     def restore(
-        self, layout: Layout, theta: Floats, counts: Counts, waiting: Counts, updates: int
+        self, layout: TreeLayout, theta: Floats, counts: Counts, waiting: Counts, updates: int
     ) -> None:
         """Take up what was learned before."""
-        self._take(layout, theta)
+        self._set_parameters(layout, theta)
         self._counts, self._waiting, self._updates = counts, waiting, updates
 
     # -- parts ------------------------------------------------------------------------
 
-    def _take(self, layout: Layout, theta: Floats) -> None:
+    def _set_parameters(self, layout: TreeLayout, theta: Floats) -> None:
         self.tree_ = layout.tree
         self._layout_, self._theta = layout, theta
         self.circuit_ = tree_circuit(layout, theta)
 
-    def _layout(self, tree: Tree, states: Ints) -> Layout:
-        layout = Layout(tree, states, self.encoder_.cardinalities_[tree.variable])
+    def _layout(self, tree: RootedTree, states: Ints) -> TreeLayout:
+        layout = TreeLayout(tree, states, self.encoder_.cardinalities_[tree.variable])
         widest = np.maximum(layout.above, layout.cardinalities).astype(np.int64)
         largest = widest * layout.states
-        if np.max(largest) > LARGEST_TABLE:
+        if np.max(largest) > MAX_TABLE:
             node = int(np.argmax(largest))
             name = self._column_at(tree, node)
             raise DomainError(
@@ -236,14 +244,14 @@ class TreeLearner(Learner):
             )
         return layout
 
-    def _column_at(self, tree: Tree, node: int) -> str:
+    def _column_at(self, tree: RootedTree, node: int) -> str:
         """Return the column at a node of the tree."""
         return str(self.encoder_.feature_names_in_[tree.variable[node]])
 
-    def _table(self, tree: Tree, rows: Rows) -> Table:
-        return Table(tree, self.encoder_.cardinalities_, rows.codes, rows.weight)
+    def _tree_rows(self, tree: RootedTree, rows: WeightedRows) -> TreeRows:
+        return TreeRows(tree, self.encoder_.cardinalities_, rows.codes, rows.weight)
 
-    def _node_marginals(self, layout: Layout) -> list[Floats]:
+    def _node_marginals(self, layout: TreeLayout) -> list[Floats]:
         marginals = self._marginals()
         return [marginals[x] for x in layout.tree.variable.tolist()]
 

@@ -1,4 +1,4 @@
-"""How much columns tell about each other: mutual information of every pair."""
+"""Compute the mutual information of every pair of columns."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from expecta.common.threads import run_on_threads
 
 __all__ = ["mutual_information"]
 
-CHUNK = 1 << 14  # rows of one matrix product: float32 counts them exactly
-MOST_PAIRS = 1 << 22  # combinations of the values of two columns
-MOST_VALUES = 4096  # of all columns together, for the table of all pairs of values
-PRODUCT = 0.03  # cost of a multiply-add in a matrix product, in steps of counting
+CHUNK_ROWS = 1 << 14  # of one matrix product: float32 counts them exactly
+MAX_COMBINATIONS = 1 << 22  # of the values of two columns
+MAX_VALUES = 4096  # of all columns together, for the table of all pairs of values
+PRODUCT_COST = 0.03  # of a multiply-add in a matrix product, in steps of counting
 
 
 def mutual_information(
     codes: Ints, cardinalities: Ints, weight: Floats | None = None, *, pseudo_count: float = 1.0
 ) -> Floats:
-    """Mutual information in nats of every pair of columns; the diagonal is zero.
+    """Return the mutual information in nats of every pair of columns; the diagonal is zero.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ def mutual_information(
     [[0.0, 0.693, 0.0], [0.693, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
     n_values = int(np.sum(cardinalities))
-    by_product = PRODUCT * n_values**2 < len(cardinalities) ** 2 / 2
-    if by_product and n_values <= MOST_VALUES:
+    by_product = PRODUCT_COST * n_values**2 < len(cardinalities) ** 2 / 2
+    if by_product and n_values <= MAX_VALUES:
         out = _by_product(codes, cardinalities, weight, pseudo_count)
     else:
         out = _by_counting(codes, cardinalities, weight, pseudo_count)
@@ -66,26 +66,23 @@ def _by_product(
     start = np.concatenate([[0], np.cumsum(cards)])
     joint = np.zeros((start[-1], start[-1]))
     dtype = np.float32 if weight is None else np.float64
-    for first in range(0, len(codes), CHUNK):
-        part = codes[first : first + CHUNK].astype(np.int64)
+    for begin in range(0, len(codes), CHUNK_ROWS):
+        part = codes[begin : begin + CHUNK_ROWS].astype(np.int64)
         rows, variables = np.nonzero(part >= 0)
         hot = np.zeros((len(part), start[-1]), dtype)
         hot[rows, start[variables] + part[rows, variables]] = 1.0
-        scaled = hot if weight is None else hot * weight[first : first + CHUNK, None]
+        scaled = hot if weight is None else hot * weight[begin : begin + CHUNK_ROWS, None]
         joint += hot.T @ scaled
     joint += pseudo_count / np.outer(np.repeat(cards, cards), np.repeat(cards, cards))
-
-    def add_up(table: Floats) -> Floats:
-        rows = np.add.reduceat(table, start[:-1], axis=0)
-        both: Floats = np.add.reduceat(rows, start[:-1], axis=1)
-        return both
 
     # Per pair: total T, joint n_ab, sums n_a and n_b over the rows that know both.
     n_a = np.add.reduceat(joint, start[:-1], axis=1)  # (values, variables)
     total = np.add.reduceat(n_a, start[:-1], axis=0)
-    own = add_up(_x_log_x(joint))
-    one = np.add.reduceat(_x_log_x(n_a), start[:-1], axis=0)
-    return _from_sums(own, one, one.T, total)
+    both = np.add.reduceat(np.add.reduceat(_x_log_x(joint), start[:-1], axis=0), start[:-1], axis=1)
+    first = np.add.reduceat(_x_log_x(n_a), start[:-1], axis=0)
+    # pairs that are never known together have no information
+    known = np.where(total > 0, total, 1.0)
+    return np.asarray(np.maximum(0.0, (both - first - first.T) / known + np.log(known)))
 
 
 def _by_counting(
@@ -120,7 +117,7 @@ def _count_pairs(
         for j in range(i + 1, n):
             y = columns[j]
             a, b = cards[i], cards[j]
-            if (a + 1) * (b + 1) > MOST_PAIRS:
+            if (a + 1) * (b + 1) > MAX_COMBINATIONS:
                 continue
             table = np.full((a + 1) * (b + 1), pseudo_count / (a * b))
             for r in range(rows):  # the last row and column take what is unknown
@@ -146,12 +143,4 @@ def _count_pairs(
 
 
 def _x_log_x(x: Floats) -> Floats:
-    out: Floats = x * np.log(np.where(x > 0, x, 1.0))
-    return out
-
-
-def _from_sums(joint: Floats, one: Floats, other: Floats, total: Floats) -> Floats:
-    """Turn sums of n log n into information; pairs never seen together have none."""
-    seen = np.where(total > 0, total, 1.0)
-    out: Floats = np.maximum(0.0, (joint - one - other) / seen + np.log(seen))
-    return out
+    return np.asarray(x * np.log(np.where(x > 0, x, 1.0)))

@@ -1,4 +1,4 @@
-"""Vtrees from data: variables that tell much about each other are put close together."""
+"""Learn vtrees from data: variables that tell much about each other are put close together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from expecta.circuits.vtree import Nested, Vtree
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.learn.information import mutual_information
-from expecta.learn.trees.tree import Tree
+from expecta.learn.trees.tree import RootedTree
 
 __all__ = ["HOWS", "balanced_by_information", "learn_vtree"]
 
@@ -46,7 +46,7 @@ def learn_vtree(X: Any, how: str = "bottom-up", *, encoder: Any = None) -> Vtree
     codes = encoder.fit_transform(X)
     information = mutual_information(codes, encoder.cardinalities_)
     if how == "chow-liu":
-        return Tree.greatest(information).vtree
+        return RootedTree.greatest(information).vtree
     return balanced_by_information(information, how)
 
 
@@ -56,11 +56,11 @@ def balanced_by_information(information: Floats, how: str = "bottom-up") -> Vtre
     Cost: about variables² log variables (bottom-up) or variables³ (top-down).
     """
     if how == "bottom-up":
-        return Vtree.from_nested(_joined(information))
-    return Vtree.from_nested(_halved(information, np.arange(len(information))))
+        return Vtree.from_nested(_bottom_up(information))
+    return Vtree.from_nested(_top_down(information, np.arange(len(information))))
 
 
-def _joined(information: Floats) -> Nested:
+def _bottom_up(information: Floats) -> Nested:
     """Join clusters in pairs, those of greatest mean information first, until one is left."""
     clusters: list[Nested] = list(range(len(information)))
     size = np.ones(len(clusters))
@@ -89,32 +89,32 @@ def _joined(information: Floats) -> Nested:
     return clusters[0]
 
 
-def _halved(information: Floats, variables: Ints) -> Nested:
+def _top_down(information: Floats, variables: Ints) -> Nested:
     """Part variables in halves with little information between them, again and again."""
     if len(variables) == 1:
         return int(variables[0])
-    one = _bisection(information[np.ix_(variables, variables)])
-    return (_halved(information, variables[one]), _halved(information, variables[~one]))
+    left = _bisection(information[np.ix_(variables, variables)])
+    return (_top_down(information, variables[left]), _top_down(information, variables[~left]))
 
 
 def _bisection(information: Floats) -> Bools:
-    """Choose half of the variables: by the second eigenvector, then by the best exchanges.
+    """Choose half of the variables, by the second eigenvector and then by the best exchanges.
 
     The sum of information across the cut falls with every exchange (Kernighan and Lin).
     """
     n = len(information)
     laplacian = np.diag(information.sum(axis=0)) - information
     order = np.argsort(np.linalg.eigh(laplacian)[1][:, 1], kind="stable")
-    one = np.zeros(n, np.bool_)
-    one[order[: n // 2]] = True
+    is_left = np.zeros(n, np.bool_)
+    is_left[order[: n // 2]] = True
     for _ in range(n):
         # what moving a variable to the other side would take off the cut
-        gain = information @ np.where(one, -1.0, 1.0) * np.where(one, 1.0, -1.0)
-        left, right = np.flatnonzero(one), np.flatnonzero(~one)
+        gain = information @ np.where(is_left, -1.0, 1.0) * np.where(is_left, 1.0, -1.0)
+        left, right = np.flatnonzero(is_left), np.flatnonzero(~is_left)
         both = gain[left][:, None] + gain[right] - 2.0 * information[np.ix_(left, right)]
         best = int(np.argmax(both))
         a, b = divmod(best, len(right))
         if both[a, b] <= 1e-12:
             break
-        one[left[a]], one[right[b]] = False, True
-    return one
+        is_left[left[a]], is_left[right[b]] = False, True
+    return is_left

@@ -8,9 +8,9 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
 from expecta.circuits.structure import Structure
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
-from expecta.learn.merge_rows import merge_rows
 from expecta.learn.psdd.flows import expected_flows
 from expecta.learn.psdd.routes import routes
+from expecta.learn.weighted_rows import merge_rows
 
 __all__ = ["counted", "distinct", "fit_parameters", "maximise", "pruned", "routed"]
 

@@ -1,1 +1,1 @@
-"""Tree-shaped models: independent, naive Bayes, Chow-Liu and latent trees, by one EM."""
+"""Learn tree-shaped models (independent, naive Bayes, Chow-Liu, latent trees) by one EM."""

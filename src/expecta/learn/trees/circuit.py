@@ -1,4 +1,4 @@
-"""A tree-shaped model as a circuit over the vtree of its tree."""
+"""Write a tree-shaped model as a circuit over the vtree of its tree."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
 from expecta.circuits.structure import Structure
 from expecta.common.arrays import Floats, Ints
-from expecta.learn.trees.layout import Layout
-from expecta.learn.trees.tree import halved
+from expecta.learn.trees.layout import TreeLayout
+from expecta.learn.trees.tree import joined_in_pairs
 
 __all__ = ["tree_circuit"]
 
 
-def tree_circuit(layout: Layout, theta: Floats) -> ProbabilisticCircuit:
+def tree_circuit(layout: TreeLayout, theta: Floats) -> ProbabilisticCircuit:
     """Build the circuit of p(x), with a node per state in every layer.
 
     At variable u the vtree joins X_u and the vtrees of its children, two by two. These layers
@@ -28,35 +28,33 @@ def tree_circuit(layout: Layout, theta: Floats) -> ProbabilisticCircuit:
     for u, children in enumerate(layout.tree.children):
         transitions, values = layout.transitions(theta, u), layout.values(theta, u)
         if not children:
-            top.append(layers.leaf(transitions @ values))
+            top.append(layers.add(transitions @ values))
             continue
-        parts = [layers.leaf(values), *(top[child] for child in children)]
-        alike = partial(layers.join, weights=np.eye(len(values)))
-        left, right = halved(parts, alike)
-        top.append(layers.join(left, right, transitions))
+        parts = [layers.add(values), *(top[child] for child in children)]
+        left, right = joined_in_pairs(parts, partial(layers.join, np.eye(len(values))))
+        top.append(layers.join(transitions, left, right))
     cards = np.empty(len(top), np.int64)
     cards[layout.tree.variable] = layout.cardinalities
     return layers.circuit(layout, cards, top)
 
 
 class _Layers:
-    """Layers in the order they are made, until their places in the vtree are known."""
+    """Layers in the order they are made, until their positions in the vtree are known."""
 
     def __init__(self) -> None:
         self.weights: list[Floats] = []  # (nodes, elements or values)
         self.sides: list[tuple[int, int] | None] = []
 
-    def leaf(self, values: Floats) -> int:
-        self.weights.append(values)
-        self.sides.append(None)
-        return len(self.sides) - 1
-
-    def join(self, left: int, right: int, weights: Floats) -> int:
+    def add(self, weights: Floats, sides: tuple[int, int] | None = None) -> int:
+        """Add a leaf, or a layer that joins two others; returns its number."""
         self.weights.append(weights)
-        self.sides.append((left, right))
+        self.sides.append(sides)
         return len(self.sides) - 1
 
-    def circuit(self, layout: Layout, cards: Ints, top: list[int]) -> ProbabilisticCircuit:
+    def join(self, weights: Floats, left: int, right: int) -> int:
+        return self.add(weights, (left, right))
+
+    def circuit(self, layout: TreeLayout, cards: Ints, top: list[int]) -> ProbabilisticCircuit:
         vtree = layout.tree.vtree
         layer_at = np.empty(len(vtree), np.int64)  # vtree node -> layer here
         todo = [(vtree.root, top[-1])]
@@ -66,8 +64,7 @@ class _Layers:
             sides = self.sides[layer]
             if sides is not None:
                 todo += [(int(vtree.left[v]), sides[0]), (int(vtree.right[v]), sides[1])]
-        places = layer_at.tolist()
-        tables = [self.weights[layer] for layer in places]
+        tables = [self.weights[layer] for layer in layer_at.tolist()]
         inner = vtree.variable < 0
         node_start = np.concatenate([[0], np.cumsum([len(table) for table in tables])])
         n_elements = [t.shape[1] if i else 0 for t, i in zip(tables, inner, strict=True)]
@@ -83,14 +80,14 @@ class _Layers:
                 units = np.arange(table.shape[1])
                 left.append(node_start[vtree.left[v]] + units)
                 right.append(node_start[vtree.right[v]] + units)
-        none = [np.zeros(0, np.int64)]
+        no_element = [np.zeros(0, np.int64)]
         structure = Structure(
             vtree=vtree,
             cardinalities=cards,
             node_start=node_start,
             element_start=element_start,
-            left=np.concatenate(left or none),
-            right=np.concatenate(right or none),
+            left=np.concatenate(left or no_element),
+            right=np.concatenate(right or no_element),
             edge_start=np.concatenate([[0], np.cumsum(np.concatenate(per_node))]),
             target=np.concatenate(target),
         )

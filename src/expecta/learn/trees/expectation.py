@@ -1,4 +1,9 @@
-"""Expected counts of a tree-shaped model over rows, on every core."""
+"""Compute expected counts of a tree-shaped model over rows, on every core.
+
+EM has a pass of its own, not the circuit engine's evidence pass: it needs sums of sufficient
+statistics over all rows, not an answer per row, so that rows with the same pattern are added
+up before they go down the tree.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +19,25 @@ from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import kernel
 from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
-from expecta.learn.trees.layout import Layout
+from expecta.learn.trees.layout import TreeLayout
 from expecta.learn.trees.messages import (
-    Block,
-    Shape,
-    Shared,
+    BlockBuffers,
+    SharedMessages,
+    TreeTables,
     patterns_down,
     patterns_up,
     rows_down,
     rows_up,
 )
-from expecta.learn.trees.patterns import Patterns, find_patterns
-from expecta.learn.trees.tree import Tree
+from expecta.learn.trees.patterns import SharedPatterns, find_patterns
+from expecta.learn.trees.tree import RootedTree
 
-__all__ = ["Counts", "Table", "expected_counts", "log_likelihoods", "nothing"]
+__all__ = ["Counts", "TreeRows", "expected_counts", "log_likelihoods"]
 
-CACHE = 1 << 21  # bytes that the messages of a block of rows may take
-PARTS = 8  # sums over rows are made in so many parts, whatever the number of threads ...
-LEAST_PART = 256  # ... of at least so many rows
-PART_MEMORY = 1 << 27  # bytes of all parts together
+BLOCK_BYTES = 1 << 21  # that the messages of a block of rows may take
+MAX_PARTS = 8  # in which sums over rows are made, whatever the number of threads ...
+MIN_PART_ROWS = 256  # ... of at least so many rows
+MAX_PART_BYTES = 1 << 27  # of all parts together
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +50,14 @@ class Counts:
     def __add__(self, other: Counts) -> Counts:
         return Counts(self.counts + other.counts, self.weight + other.weight)
 
-
-def nothing(layout: Layout) -> Counts:
-    """Return the counts of no rows."""
-    return Counts(np.zeros(layout.size), 0.0)
+    @classmethod
+    def zero(cls, layout: TreeLayout) -> Counts:
+        """Return the counts of no rows."""
+        return cls(np.zeros(layout.size), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class TreeRows:
     """Rows of values, prepared for the passes of one tree.
 
     Parameters
@@ -69,7 +74,7 @@ class Table:
         Greatest number of patterns of a shared node.
     """
 
-    tree: Tree
+    tree: RootedTree
     cardinalities: Ints
     codes: Ints
     weight: Floats
@@ -87,7 +92,7 @@ class Table:
         return columns
 
     @cached_property
-    def patterns(self) -> Patterns:
+    def patterns(self) -> SharedPatterns:
         """The patterns that rows share."""
         cards = self.cardinalities[self.tree.variable]
         return find_patterns(self.tree, self.columns, cards, self.limit)
@@ -96,15 +101,15 @@ class Table:
         return len(self.weight)
 
 
-def log_likelihoods(layout: Layout, theta: Floats, table: Table) -> Floats:
+def log_likelihoods(layout: TreeLayout, theta: Floats, table: TreeRows) -> Floats:
     """Log-likelihood of each row. Cost: K² multiply-adds per row and node.  # (rows,)."""
     return _Run(layout, theta, table).visit(np.arange(len(table)), None)
 
 
 def expected_counts(
-    layout: Layout, theta: Floats, table: Table, rows: Ints | None = None
+    layout: TreeLayout, theta: Floats, table: TreeRows, rows: Ints | None = None
 ) -> Counts:
-    """Return expected counts over some rows under θ.
+    """Return expected counts under θ, over all rows or those given by their indices.
 
     Unknown cells are summed out. The result is the same for any number of threads. Cost:
     3 K² multiply-adds per row and node.
@@ -116,7 +121,7 @@ def expected_counts(
     sums = _Sums(*(a.sum(axis=0) for a in into))
     run.finish(sums)
     # values were counted value by value, with a last row for what is unknown
-    start, states = run.shape.leaf_start.tolist(), layout.states.tolist()
+    start, states = run.tables.leaf_start.tolist(), layout.states.tolist()
     values = [
         sums.leaf[a:b].reshape(-1, k)[:-1].T.reshape(-1)
         for a, b, k in zip(start[:-1], start[1:], states, strict=True)
@@ -134,21 +139,21 @@ class _Sums(NamedTuple):
 
     @classmethod
     def zeros(cls, parts: int, run: _Run) -> _Sums:
-        sizes = (len(run.shared.message), int(run.shape.a_start[-1]), len(run.shape.leaf))
+        sizes = (len(run.shared.message), int(run.tables.a_start[-1]), len(run.tables.leaf))
         return cls(*(np.zeros((parts, size)) for size in sizes))
 
 
 class _Run:
     """One pair of passes: the model's tables and the messages of the patterns."""
 
-    def __init__(self, layout: Layout, theta: Floats, table: Table) -> None:
+    def __init__(self, layout: TreeLayout, theta: Floats, table: TreeRows) -> None:
         self.table, self.patterns, self.size = table, table.patterns, layout.size
-        self.shape = _shape(layout, theta)
+        self.tables = _tables(layout, theta)
         count = np.diff(self.patterns.start)
-        lam_start = np.concatenate([[0], np.cumsum(count * self.shape.states)])
-        message_start = np.concatenate([[0], np.cumsum(count * self.shape.above)])
+        lam_start = np.concatenate([[0], np.cumsum(count * self.tables.states)])
+        message_start = np.concatenate([[0], np.cumsum(count * self.tables.above)])
         message = np.empty(int(message_start[-1]))
-        self.shared = Shared(
+        self.shared = SharedMessages(
             lam=np.empty(int(lam_start[-1])),
             lam_start=lam_start,
             message=message,
@@ -157,7 +162,7 @@ class _Run:
             log_scale=np.empty(len(self.patterns.value)),
         )
         with _one_blas_thread():
-            patterns_up(self.shape, self.patterns, self.shared)
+            patterns_up(self.tables, self.patterns, self.shared)
         possible = message > 0
         inverse = np.where(possible, 1.0 / np.where(possible, message, 1.0), 0.0)
         self.shared = self.shared._replace(inverse=inverse)
@@ -170,7 +175,7 @@ class _Run:
         sums = _Sums(*[np.zeros((parts, 0))] * 3) if into is None else into
         calls = [
             (
-                self.shape,
+                self.tables,
                 self.patterns,
                 self.shared,
                 self.table.columns,
@@ -188,9 +193,9 @@ class _Run:
 
     def finish(self, sums: _Sums) -> None:
         """Pass down through the shared nodes, once for all rows."""
-        most = np.max(np.diff(self.patterns.start) * self.shape.states)
+        size = np.max(np.diff(self.patterns.start) * self.tables.states)
         with _one_blas_thread():
-            patterns_down(self.shape, self.patterns, self.shared, np.empty(int(most)), *sums)
+            patterns_down(self.tables, self.patterns, self.shared, np.empty(int(size)), *sums)
 
 
 def _one_blas_thread() -> Any:
@@ -208,14 +213,14 @@ def _controller() -> ThreadpoolController:
 
 def _parts(n_rows: int, size: int) -> int:
     """Choose in how many parts to add up: a matter of sizes, never of threads."""
-    return max(1, min(PARTS, n_rows // LEAST_PART, max(2, PART_MEMORY // (8 * size))))
+    return max(1, min(MAX_PARTS, n_rows // MIN_PART_ROWS, max(2, MAX_PART_BYTES // (8 * size))))
 
 
 @kernel
 def _visit(
-    shape: Shape,
-    patterns: Patterns,
-    shared: Shared,
+    tables: TreeTables,
+    patterns: SharedPatterns,
+    shared: SharedMessages,
     columns: Ints,
     rows: Ints,
     weight: Floats,
@@ -226,18 +231,18 @@ def _visit(
     log_likelihood: Floats,
 ) -> None:
     """Visit a part of the rows, a block at a time."""
-    nodes = len(shape.states)
+    nodes = len(tables.states)
     lam_start, message_start = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
     lam, message, widest, largest = 0, 0, 0, 0
     for v in range(nodes):
         lam_start[v], message_start[v] = lam, message
         if not patterns.shared[v]:
-            lam += shape.states[v]
-            message += shape.above[v]
-            widest = max(widest, shape.states[v])
-            largest = max(largest, shape.states[v] * shape.above[v])
-    size = max(16, min(512, CACHE // (8 * (lam + message + 1)), len(rows)))
-    block = Block(
+            lam += tables.states[v]
+            message += tables.above[v]
+            widest = max(widest, tables.states[v])
+            largest = max(largest, tables.states[v] * tables.above[v])
+    size = max(16, min(512, BLOCK_BYTES // (8 * (lam + message + 1)), len(rows)))
+    block = BlockBuffers(
         np.empty(lam * size),
         lam_start * size,
         np.empty(message * size),
@@ -248,20 +253,20 @@ def _visit(
     for first in range(0, len(rows), size):
         part = rows[first : first + size]
         likelihoods = log_likelihood[first : first + size]
-        rows_up(shape, patterns, shared, columns, part, block, likelihoods)
+        rows_up(tables, patterns, shared, columns, part, block, likelihoods)
         if learn:
             rows_down(
-                shape, patterns, shared, columns, part, weight, block, down, counts, leaf_counts
+                tables, patterns, shared, columns, part, weight, block, down, counts, leaf_counts
             )
 
 
-def _shape(layout: Layout, theta: Floats) -> Shape:
+def _tables(layout: TreeLayout, theta: Floats) -> TreeTables:
     children = layout.tree.children
     sizes = (layout.cardinalities.astype(np.int64) + 1) * layout.states
     leaf = []  # by value, with a last row of ones for "unknown"
     for node, states in enumerate(layout.states.tolist()):
         leaf += [layout.values(theta, node).T.reshape(-1), np.ones(states)]
-    return Shape(
+    return TreeTables(
         child_start=np.concatenate([[0], np.cumsum([len(c) for c in children])]),
         children=np.array([c for below in children for c in below], np.int64),
         states=layout.states.astype(np.int64),

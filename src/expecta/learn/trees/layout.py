@@ -1,4 +1,4 @@
-"""Where the parameters of a tree-shaped model lie.
+"""Lay out the parameters of a tree-shaped model in one array.
 
 Every variable x of the tree has a state z: hidden, or x itself. The model is
 
@@ -24,13 +24,13 @@ from functools import cached_property
 import numpy as np
 
 from expecta.common.arrays import Floats, Ints
-from expecta.learn.trees.tree import Tree
+from expecta.learn.trees.tree import RootedTree
 
-__all__ = ["Layout"]
+__all__ = ["TreeLayout"]
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class TreeLayout:
     """The tables of a model over a tree, laid out one after the other.
 
     Parameters
@@ -43,7 +43,7 @@ class Layout:
         Number of values at each node of the tree.  # (nodes,)
     """
 
-    tree: Tree
+    tree: RootedTree
     states: Ints
     cardinalities: Ints
 

@@ -1,4 +1,4 @@
-"""The two passes of learning a tree: likelihoods up, expected counts down.
+"""Pass messages through a tree: likelihoods up, expected counts down.
 
 Up, node v sends its parent the likelihood of all that is seen below, for every state of
 the parent: with λ_v = B_v[:, x_v] · Π_c m_c over its children c,
@@ -22,14 +22,22 @@ import numpy as np
 
 from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import kernel
-from expecta.learn.trees.patterns import Patterns
+from expecta.learn.trees.patterns import SharedPatterns
 
-__all__ = ["Block", "Shape", "Shared", "patterns_down", "patterns_up", "rows_down", "rows_up"]
+__all__ = [
+    "BlockBuffers",
+    "SharedMessages",
+    "TreeTables",
+    "patterns_down",
+    "patterns_up",
+    "rows_down",
+    "rows_up",
+]
 
-TINY = 2.0**-64  # below it a row of λ is scaled
+MIN_LIKELIHOOD = 2.0**-64  # below it a row of λ is scaled
 
 
-class Shape(NamedTuple):
+class TreeTables(NamedTuple):
     """A model's tree and tables, as the passes need them."""
 
     child_start: Ints  # (nodes + 1,) into children
@@ -42,7 +50,7 @@ class Shape(NamedTuple):
     leaf_start: Ints  # (nodes + 1,) into leaf: (cardinality + 1, states), the last for "unknown"
 
 
-class Shared(NamedTuple):
+class SharedMessages(NamedTuple):
     """The messages of the shared nodes, a row per pattern."""
 
     lam: Floats
@@ -53,7 +61,7 @@ class Shared(NamedTuple):
     log_scale: Floats  # (patterns,)
 
 
-class Block(NamedTuple):
+class BlockBuffers(NamedTuple):
     """Room for the messages of a block of rows through the nodes that are not shared."""
 
     lam: Floats
@@ -65,25 +73,25 @@ class Block(NamedTuple):
 
 
 @kernel
-def patterns_up(shape: Shape, patterns: Patterns, shared: Shared) -> None:
+def patterns_up(tables: TreeTables, patterns: SharedPatterns, shared: SharedMessages) -> None:
     """Send messages up through the shared nodes."""
     log_scale = shared.log_scale
     index = np.empty(np.max(np.diff(patterns.start)), np.int64)
-    for v in range(len(shape.states)):
+    for v in range(len(tables.states)):
         if not patterns.shared[v]:
             continue
-        k = shape.states[v]
+        k = tables.states[v]
         first, n = patterns.start[v], patterns.start[v + 1] - patterns.start[v]
         own = _view(shared.lam, shared.lam_start[v], n, k)
         scale = log_scale[first : first + n]
         scale[:] = 0.0
         for i in range(n):
             index[i] = patterns.value[first + i]
-        _begin(own, shape.leaf[shape.leaf_start[v] : shape.leaf_start[v + 1]], index)
+        _begin(own, tables.leaf[tables.leaf_start[v] : tables.leaf_start[v + 1]], index)
         _scale(own, scale)
-        n_children = shape.child_start[v + 1] - shape.child_start[v]
+        n_children = tables.child_start[v + 1] - tables.child_start[v]
         for j in range(n_children):
-            c = shape.children[shape.child_start[v] + j]
+            c = tables.children[tables.child_start[v] + j]
             for i in range(n):
                 index[i] = patterns.child[patterns.child_start[v] + i * n_children + j]
             sent = shared.message[shared.message_start[c] : shared.message_start[c + 1]]
@@ -91,35 +99,35 @@ def patterns_up(shape: Shape, patterns: Patterns, shared: Shared) -> None:
             for i in range(n):
                 scale[i] += log_scale[patterns.start[c] + index[i]]
             _scale(own, scale)
-        _send(shape, v, own, _view(shared.message, shared.message_start[v], n, shape.above[v]))
+        _send(tables, v, own, _view(shared.message, shared.message_start[v], n, tables.above[v]))
 
 
 @kernel
 def rows_up(
-    shape: Shape,
-    patterns: Patterns,
-    shared: Shared,
+    tables: TreeTables,
+    patterns: SharedPatterns,
+    shared: SharedMessages,
     columns: Ints,
     rows: Ints,
-    block: Block,
+    block: BlockBuffers,
     log_likelihood: Floats,
 ) -> None:
     """Send messages up through the nodes that are not shared, for one block of rows."""
     n = len(rows)
     index = block.scratch
     log_likelihood[:] = 0.0
-    root = len(shape.states) - 1
+    root = len(tables.states) - 1
     for v in range(root + 1):
         if patterns.shared[v]:
             continue
-        k = shape.states[v]
+        k = tables.states[v]
         own = _view(block.lam, block.lam_start[v], n, k)
         for i in range(n):
             index[i] = columns[v, rows[i]]
-        _begin(own, shape.leaf[shape.leaf_start[v] : shape.leaf_start[v + 1]], index)
+        _begin(own, tables.leaf[tables.leaf_start[v] : tables.leaf_start[v + 1]], index)
         _scale(own, log_likelihood)
-        for j in range(shape.child_start[v], shape.child_start[v + 1]):
-            c = shape.children[j]
+        for j in range(tables.child_start[v], tables.child_start[v + 1]):
+            c = tables.children[j]
             if patterns.shared[c]:
                 of_row = patterns.of_row[patterns.boundary[c]]
                 for i in range(n):
@@ -132,7 +140,7 @@ def rows_up(
                 for i in range(n * k):
                     flat[i] *= come[i]
             _scale(own, log_likelihood)
-        _send(shape, v, own, _view(block.message, block.message_start[v], n, shape.above[v]))
+        _send(tables, v, own, _view(block.message, block.message_start[v], n, tables.above[v]))
     if patterns.shared[root]:
         of_row = patterns.of_row[patterns.boundary[root]]
         for i in range(n):
@@ -146,13 +154,13 @@ def rows_up(
 
 @kernel
 def rows_down(
-    shape: Shape,
-    patterns: Patterns,
-    shared: Shared,
+    tables: TreeTables,
+    patterns: SharedPatterns,
+    shared: SharedMessages,
     columns: Ints,
     rows: Ints,
     weight: Floats,
-    block: Block,
+    block: BlockBuffers,
     down: Floats,
     counts: Floats,
     leaf_counts: Floats,
@@ -164,7 +172,7 @@ def rows_down(
     """
     n = len(rows)
     index, buffer = block.scratch, block.buffer
-    root = len(shape.states) - 1
+    root = len(tables.states) - 1
     if patterns.shared[root]:
         of_row = patterns.of_row[patterns.boundary[root]]
         for i in range(n):
@@ -178,20 +186,20 @@ def rows_down(
     for v in range(root, -1, -1):
         if patterns.shared[v]:
             continue
-        k, above = shape.states[v], shape.above[v]
+        k, above = tables.states[v], tables.above[v]
         own = _view(block.lam, block.lam_start[v], n, k)
         come = _view(block.message, block.message_start[v], n, above)
         np.dot(come.T, own, _view(buffer, 0, above, k))
-        transitions = counts[shape.a_start[v] : shape.a_start[v + 1]]
+        transitions = counts[tables.a_start[v] : tables.a_start[v + 1]]
         for i in range(above * k):
             transitions[i] += buffer[i]
-        _posterior(shape, v, come, own, _view(buffer, 0, n, k))
+        _posterior(tables, v, come, own, _view(buffer, 0, n, k))
         for i in range(n):
             index[i] = columns[v, rows[i]]
-        _add(leaf_counts[shape.leaf_start[v] : shape.leaf_start[v + 1]], own, index)
+        _add(leaf_counts[tables.leaf_start[v] : tables.leaf_start[v + 1]], own, index)
         flat = own.reshape(n * k)
-        for j in range(shape.child_start[v], shape.child_start[v + 1]):
-            c = shape.children[j]
+        for j in range(tables.child_start[v], tables.child_start[v + 1]):
+            c = tables.children[j]
             if patterns.shared[c]:
                 of_row = patterns.of_row[patterns.boundary[c]]
                 for i in range(n):
@@ -206,9 +214,9 @@ def rows_down(
 
 @kernel
 def patterns_down(
-    shape: Shape,
-    patterns: Patterns,
-    shared: Shared,
+    tables: TreeTables,
+    patterns: SharedPatterns,
+    shared: SharedMessages,
     buffer: Floats,
     down: Floats,
     counts: Floats,
@@ -216,21 +224,21 @@ def patterns_down(
 ) -> None:
     """Send posteriors down through the shared nodes, all rows of a pattern at once."""
     index = np.empty(np.max(np.diff(patterns.start)), np.int64)
-    for v in range(len(shape.states) - 1, -1, -1):
+    for v in range(len(tables.states) - 1, -1, -1):
         if not patterns.shared[v]:
             continue
-        k, above = shape.states[v], shape.above[v]
+        k, above = tables.states[v], tables.above[v]
         first, n = patterns.start[v], patterns.start[v + 1] - patterns.start[v]
         own = _view(shared.lam, shared.lam_start[v], n, k)
         come = _view(down, shared.message_start[v], n, above)
-        np.dot(come.T, own, _view(counts, shape.a_start[v], above, k))
-        _posterior(shape, v, come, own, _view(buffer, 0, n, k))
+        np.dot(come.T, own, _view(counts, tables.a_start[v], above, k))
+        _posterior(tables, v, come, own, _view(buffer, 0, n, k))
         for i in range(n):
             index[i] = patterns.value[first + i]
-        _add(leaf_counts[shape.leaf_start[v] : shape.leaf_start[v + 1]], own, index[:n])
-        n_children = shape.child_start[v + 1] - shape.child_start[v]
+        _add(leaf_counts[tables.leaf_start[v] : tables.leaf_start[v + 1]], own, index[:n])
+        n_children = tables.child_start[v + 1] - tables.child_start[v]
         for j in range(n_children):
-            c = shape.children[shape.child_start[v] + j]
+            c = tables.children[tables.child_start[v] + j]
             for i in range(n):
                 index[i] = patterns.child[patterns.child_start[v] + i * n_children + j]
             a, b = shared.message_start[c], shared.message_start[c + 1]
@@ -274,23 +282,23 @@ def _scale(own: Floats, log_scale: Floats) -> None:
         greatest = 0.0
         for s in range(k):
             greatest = max(greatest, own[i, s])
-        if 0.0 < greatest < TINY:
+        if 0.0 < greatest < MIN_LIKELIHOOD:
             log_scale[i] += np.log(greatest)
             for s in range(k):
                 own[i, s] /= greatest
 
 
 @kernel
-def _send(shape: Shape, v: int, own: Floats, out: Floats) -> None:
+def _send(tables: TreeTables, v: int, own: Floats, out: Floats) -> None:
     """Set the message to the parent: a matrix product."""
-    transitions = _view(shape.theta, shape.a_start[v], shape.above[v], shape.states[v])
+    transitions = _view(tables.theta, tables.a_start[v], tables.above[v], tables.states[v])
     np.dot(own, transitions.T, out)
 
 
 @kernel
-def _posterior(shape: Shape, v: int, come: Floats, own: Floats, buffer: Floats) -> None:
+def _posterior(tables: TreeTables, v: int, come: Floats, own: Floats, buffer: Floats) -> None:
     """Turn λ into the posterior of the state."""
-    transitions = _view(shape.theta, shape.a_start[v], shape.above[v], shape.states[v])
+    transitions = _view(tables.theta, tables.a_start[v], tables.above[v], tables.states[v])
     np.dot(come, transitions, buffer)
     n, k = own.shape
     for i in range(n):

@@ -1,8 +1,8 @@
-"""Rows that agree below a node of the tree share its messages.
+"""Find the patterns of values that rows share below each node of a tree.
 
-What a node's message says depends on a row's values below that node only. Low in the
-tree there are few different combinations, *patterns*, however many rows: a node whose
-patterns are few is *shared*, and works on patterns instead of rows. Its sufficient
+A node's message depends on a row's values below that node only. Low in the tree there
+are few different combinations, *patterns*, however many rows: a node whose patterns are
+few is *shared*, and works on patterns instead of rows. Its sufficient
 statistics are linear in what comes down from its parent, so the way down first adds up
 all rows of a pattern: sharing changes no result beyond rounding.
 """
@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from expecta.common.arrays import Bools, Ints
-from expecta.learn.trees.tree import Tree
+from expecta.learn.trees.tree import RootedTree
 
-__all__ = ["Patterns", "find_patterns"]
+__all__ = ["SharedPatterns", "find_patterns"]
 
 
-class Patterns(NamedTuple):
+class SharedPatterns(NamedTuple):
     """Patterns of a table of rows; nodes are those of the tree."""
 
     shared: Bools  # (nodes,)
@@ -31,7 +31,9 @@ class Patterns(NamedTuple):
     of_row: Ints  # pattern of each row at the boundary  # (boundary nodes, rows)
 
 
-def find_patterns(tree: Tree, columns: Ints, cardinalities: Ints, limit: int) -> Patterns:
+def find_patterns(
+    tree: RootedTree, columns: Ints, cardinalities: Ints, limit: int
+) -> SharedPatterns:
     """Find the patterns, from the leaves up, to where they are more than ``limit``.
 
     Parameters
@@ -55,47 +57,48 @@ def find_patterns(tree: Tree, columns: Ints, cardinalities: Ints, limit: int) ->
     below: list[Ints] = []
     ids: dict[int, Ints] = {}  # of shared nodes whose parent is yet to come
     count = np.zeros(n, np.int64)
-    kept: list[Ints] = []
+    of_row: list[Ints] = []
+    id_type = np.int16 if limit < 2**15 else np.int32
     boundary = np.full(n, -1, np.int32)
     empty = np.zeros(0, np.int32)
     for v, children in enumerate(tree.children):
-        found = None
+        combined = None
         if all(shared[c] for c in children) and cardinalities[v] < limit:
             parts_of = [(ids[c], int(count[c])) for c in children]
-            found = _combine(columns[v], int(cardinalities[v]) + 1, parts_of, limit)
-        if found is None:
+            combined = _combine(columns[v], int(cardinalities[v]) + 1, parts_of, limit)
+        if combined is None:
             for c in children:
                 if shared[c]:
-                    boundary[c] = len(kept)
-                    kept.append(ids.pop(c).astype(np.int16 if limit < 2**15 else np.int32))
+                    boundary[c] = len(of_row)
+                    of_row.append(ids.pop(c).astype(id_type))
             values.append(empty)
             below.append(empty)
             continue
         for c in children:
             del ids[c]
         shared[v] = True
-        ids[v], parts = found
+        ids[v], parts = combined
         count[v] = len(parts)
         values.append(parts[:, 0].astype(np.int32))
         below.append(parts[:, 1:].reshape(-1).astype(np.int32))
     if shared[-1]:  # all rows are few patterns: the root is the boundary
-        boundary[-1] = len(kept)
-        kept.append(ids[n - 1].astype(np.int16 if limit < 2**15 else np.int32))
-    return Patterns(
+        boundary[-1] = len(of_row)
+        of_row.append(ids[n - 1].astype(id_type))
+    return SharedPatterns(
         shared=shared,
         start=np.concatenate([[0], np.cumsum(count)]),
         value=np.concatenate(values),
         child_start=np.concatenate([[0], np.cumsum([len(b) for b in below])]),
         child=np.concatenate(below),
         boundary=boundary,
-        of_row=np.stack(kept) if kept else np.zeros((0, n_rows), np.int16),
+        of_row=np.stack(of_row) if of_row else np.zeros((0, n_rows), np.int16),
     )
 
 
 def _combine(
     values: Ints, n_values: int, children: list[tuple[Ints, int]], limit: int
 ) -> tuple[Ints, Ints] | None:
-    """Find the combinations that occur; returns each row's, and the parts of each.
+    """Find the combinations that occur; return each row's, and the parts of each.
 
     A column alone keeps all its values, so that other rows have the same patterns.
     """

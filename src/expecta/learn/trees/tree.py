@@ -1,4 +1,4 @@
-"""A rooted tree over the variables: the skeleton of every tree-shaped model."""
+"""Define the rooted tree over the variables that every tree-shaped model has."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from expecta.circuits.vtree import Nested, Vtree
 from expecta.common.arrays import Floats, Ints, frozen, within
 from expecta.common.errors import StructureError
 
-__all__ = ["Tree", "halved"]
+__all__ = ["RootedTree", "joined_in_pairs"]
 
 Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class RootedTree:
     """A rooted tree whose nodes are the variables, one each.
 
     Nodes are numbered with children before parents, the root last.
@@ -34,8 +34,8 @@ class Tree:
 
     Examples
     --------
-    >>> Tree.star(4, 2)
-    Tree(2 -> 0, 2 -> 1, 2 -> 3)
+    >>> RootedTree.star(4, 2)
+    RootedTree(2 -> 0, 2 -> 1, 2 -> 3)
     """
 
     variable: Ints
@@ -54,13 +54,13 @@ class Tree:
             raise StructureError("a tree's nodes come before their parents")
 
     @classmethod
-    def star(cls, n: int, root: int) -> Tree:
+    def star(cls, n: int, root: int) -> RootedTree:
         """Hang all variables under one of them."""
         others = [x for x in range(n) if x != root]
         return cls(np.array([*others, root]), np.array([n - 1] * (n - 1) + [-1]))
 
     @classmethod
-    def greatest(cls, information: Floats) -> Tree:
+    def greatest(cls, information: Floats) -> RootedTree:
         """Chow and Liu's tree: the spanning tree of greatest information, rooted at its centre.
 
         The centre is the node from which the farthest is nearest.
@@ -69,18 +69,18 @@ class Tree:
         # csgraph takes an entry of zero for a missing edge: keep lengths above it
         length = 1.0 + np.max(information, initial=0.0) - information
         links = minimum_spanning_tree(np.triu(length, 1))
-        far = _walk(links, _walk(links, 0)[0][-1])  # from one end of a longest path ...
-        path = [far[0][-1]]  # ... back from its other end
-        while far[1][path[-1]] >= 0:
-            path.append(far[1][path[-1]])
+        order, before = _walk(links, _walk(links, 0)[0][-1])  # from one end of a longest path ...
+        path = [order[-1]]  # ... back from its other end
+        while before[path[-1]] >= 0:
+            path.append(before[path[-1]])
         order, above = _walk(links, path[len(path) // 2])
         variable = np.array(order[::-1])
-        place = np.empty(n, np.int64)
-        place[variable] = np.arange(n)
-        return cls(variable, np.array([place[above[x]] if above[x] >= 0 else -1 for x in variable]))
+        node = np.empty(n, np.int64)
+        node[variable] = np.arange(n)
+        return cls(variable, np.array([node[above[x]] if above[x] >= 0 else -1 for x in variable]))
 
     @classmethod
-    def promoted(cls, vtree: Vtree, information: Floats) -> Tree:
+    def promoted(cls, vtree: Vtree, information: Floats) -> RootedTree:
         """Put at every node of a vtree the variable that tells most about the others below it.
 
         Of a balanced vtree this makes a tree that is as deep as the vtree.
@@ -90,13 +90,14 @@ class Tree:
             both = [np.array([x])] if x >= 0 else [below[left], below[right]]
             below.append(np.concatenate(both))
         free = np.ones(vtree.n_variables, np.bool_)
-        chosen: list[tuple[int, int]] = []  # variable, place of its parent in this list
+        chosen: list[tuple[int, int]] = []  # variable, position of its parent in this list
         todo = [(vtree.root, -1)]
         while todo:
             v, above = todo.pop()
-            some = below[v][free[below[v]]]
-            if len(some):
-                best = int(some[np.argmax(information[np.ix_(some, some)].sum(axis=0))])
+            left_over = below[v][free[below[v]]]
+            if len(left_over):
+                between = information[np.ix_(left_over, left_over)]
+                best = int(left_over[np.argmax(between.sum(axis=0))])
                 free[best] = False
                 sides = (vtree.right[v], vtree.left[v]) if vtree.variable[v] < 0 else ()
                 todo += [(int(side), len(chosen)) for side in sides]
@@ -119,7 +120,7 @@ class Tree:
         below: list[Nested] = []
         for variable, children in zip(self.variable.tolist(), self.children, strict=True):
             parts: list[Nested] = [variable, *(below[child] for child in children)]
-            parts = halved(parts, lambda a, b: (a, b))
+            parts = joined_in_pairs(parts, lambda a, b: (a, b))
             below.append((parts[0], parts[1]) if len(parts) == 2 else parts[0])
         return Vtree.from_nested(below[-1])
 
@@ -128,12 +129,12 @@ class Tree:
 
     def __repr__(self) -> str:
         if len(self) > 12:
-            return f"Tree({len(self)} variables)"
+            return f"RootedTree({len(self)} variables)"
         pairs = zip(self.parent[:-1], self.variable[:-1], strict=True)
-        return f"Tree({', '.join(f'{self.variable[a]} -> {x}' for a, x in pairs)})"
+        return f"RootedTree({', '.join(f'{self.variable[a]} -> {x}' for a, x in pairs)})"
 
 
-def halved(parts: list[Part], join: Callable[[Part, Part], Part]) -> list[Part]:
+def joined_in_pairs(parts: list[Part], join: Callable[[Part, Part], Part]) -> list[Part]:
     """Join neighbours in pairs, again and again, until two are left (or one was given)."""
     while len(parts) > 2:
         pairs = [join(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]

@@ -1,33 +1,16 @@
-"""The same density over finer bins."""
+"""Divide the values of a circuit's variables into finer ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
 from expecta.common.arrays import Floats, Ints
-from expecta.densities.density import Density
-from expecta.tables.refine_bins import coarse_codes, refine_encoder
 
-__all__ = ["finer_circuit", "refined"]
-
-
-def refined(
-    density: Density,
-    X: Any,
-    max_bins: int,
-    thresholds: Mapping[str, Any] | None,
-    sample_weight: npt.ArrayLike | None,
-) -> Density:
-    """Return a density over finer bins; see :meth:`Density.refined`."""
-    circuit, coarse = density.circuit, density.encoder_
-    fine, shares = refine_encoder(coarse, X, max_bins, thresholds, sample_weight)
-    return Density(finer_circuit(circuit, coarse_codes(fine, coarse), shares), fine)
+__all__ = ["finer_circuit"]
 
 
 def finer_circuit(
@@ -49,7 +32,7 @@ def finer_circuit(
     s = circuit.structure
     # The values of all variables one after the other, old and new.
     old_start = np.append(0, np.cumsum(s.cardinalities))
-    new_start = np.append(0, np.cumsum([len(places) for places in lookup]))
+    new_start = np.append(0, np.cumsum([len(old) for old in lookup]))
     old_value = np.concatenate([a + b for a, b in zip(lookup, old_start[:-1], strict=True)])
     parts = np.bincount(old_value, minlength=old_start[-1])
     first = np.cumsum(parts) - parts
@@ -61,9 +44,9 @@ def finer_circuit(
     edge_start = np.append(0, np.cumsum(copies))
     edge = np.repeat(np.arange(s.n_edges), copies)
     target, log_weight, leaf = s.target[edge], circuit.log_weight[edge], leaf[edge]
-    at = edge[leaf]
-    new_value = first[value[at]] + np.flatnonzero(leaf) - edge_start[at]
-    target[leaf] = new_value - new_start[variable[at]]
+    old_edge = edge[leaf]
+    new_value = first[value[old_edge]] + np.flatnonzero(leaf) - edge_start[old_edge]
+    target[leaf] = new_value - new_start[variable[old_edge]]
     log_weight[leaf] += log_of(np.concatenate(shares))[new_value]
     structure = replace(
         s,
