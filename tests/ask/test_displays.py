@@ -171,6 +171,19 @@ def test_dependence_draws_both_curves_and_categories_as_dots(regressor):
         assert getattr(alone, across)() == pytest.approx(answer.partial)
 
 
+def test_of_many_categories_the_most_frequent_are_drawn():
+    names = np.array([f"c{i}" for i in range(40)])
+    rows = np.repeat(names, np.arange(40) + 3)
+    model = CircuitRegressor(density=ChowLiu(), max_bins=8, max_splits=0, penalties=1.0)
+    model.fit({"name": rows}, np.arange(len(rows)) * 1.0)
+    answer = model.dependence("name")
+    drawn = answer.plot()
+    labels = [label.get_text() for label in drawn.ax_.get_yticklabels()]
+    commonest = np.sort(np.argsort(-answer.share, kind="stable")[:30])
+    assert labels == [answer.labels[i] for i in commonest]
+    assert drawn.ax_.lines[0].get_xdata() == pytest.approx(answer.mean[commonest])
+
+
 def test_times_have_their_own_words_on_the_axis():
     days = np.datetime64("2020-01-01") + np.arange(60)
     model = CircuitRegressor(density=ChowLiu(), max_bins=8, max_splits=0)

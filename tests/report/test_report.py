@@ -239,6 +239,19 @@ def test_other_peoples_models_have_a_report(tmp_path):
     assert "ExpectedPredictor of a DecisionTreeRegressor" in page.text
 
 
+def test_margins_are_no_probabilities(tmp_path):
+    from sklearn.svm import LinearSVC
+
+    x = np.random.default_rng(0).normal(size=(80, 2))
+    machine = LinearSVC(random_state=0).fit(x, x[:, 0] > 0)
+    model = ExpectedPredictor(machine, density=ChowLiu(encoder=Encoder(max_bins=6))).fit(x)
+    subject = model.expected_output()
+    assert not subject.is_probability
+    page = read(model, tmp_path)
+    well_made(page)
+    assert page.tables["Summary of the model's output"][1][1] == figure(model.ask().mean)
+
+
 def test_a_model_that_explains_nothing_says_so(tmp_path):
     model = CircuitRegressor(**small()).fit({"x": [1.0, 2.0]}, [1.0, 2.0])
     page = read(model, tmp_path)

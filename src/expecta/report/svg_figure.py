@@ -18,6 +18,8 @@ SETTINGS = {
     "svg.fonttype": "none",  # texts stay texts
     "font.size": 9.0,
     "xaxis.labellocation": "right",  # has the room below the labels of rows
+    "legend.handlelength": 1.5,
+    "legend.columnspacing": 1.0,
     "figure.facecolor": "none",
     "axes.facecolor": "none",
 }

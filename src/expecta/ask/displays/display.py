@@ -100,7 +100,7 @@ class Display(Generic[Answer]):
         """Set the legend below a new figure, where it hides nothing; else within the axes."""
         if self._has_figure:
             handles, labels = ax.get_legend_handles_labels()
-            letters = (72 * ax.figure.get_figwidth() - 120) / 5  # beside three handles
+            letters = (72 * ax.figure.get_figwidth() - 36 * len(labels)) / 5  # beside their handles
             columns = 3 if sum(map(len, labels)) < letters else 1
             where = "outside lower center"
             ax.figure.legend(handles, labels, loc=where, ncols=columns, frameon=False)
