@@ -417,7 +417,7 @@ def test_without_graphviz_pictures_say_what_to_install(tmp_path, figure_vtree, w
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_graphviz_that_fails_or_hangs_is_an_error(monkeypatch, figure_vtree):
+def test_a_graphviz_that_fails_or_hangs_is_an_error_but_for_svg(monkeypatch, figure_vtree):
     monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/dot")
 
     def fail(command, **_):
@@ -428,8 +428,10 @@ def test_a_graphviz_that_fails_or_hangs_is_an_error(monkeypatch, figure_vtree):
 
     for run, words_of_error in ((fail, "failed: no such thing"), (hang, "within 60 seconds")):
         monkeypatch.setattr("subprocess.run", run)
+        drawing = figure_vtree.draw()
         with pytest.raises(ExpectaError, match=words_of_error):
-            figure_vtree.draw().save("a.pdf")
+            drawing.save("a.pdf")
+        assert drawing.svg == layered_svg(drawing.graph)
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch, figure_vtree):

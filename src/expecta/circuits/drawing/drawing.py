@@ -54,10 +54,11 @@ class Drawing:
 
     @property
     def svg(self) -> str:
-        """The picture as SVG: laid out by Graphviz where ``dot`` is installed, else by Expecta."""
-        if shutil.which("dot") is None:
+        """The picture as SVG: laid out by Graphviz where ``dot`` works, else by Expecta."""
+        try:
+            return _run_dot_svg(self.dot, self.title)
+        except ExpectaError:
             return layered_svg(self.graph)
-        return _run_dot_svg(self.dot, self.title)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the picture to a file, by the ending of its name. Atomic.
