@@ -113,9 +113,9 @@ def test_differences_say_the_same_as_edges(problem):
     g, X, _, _, rng = problem
     found = edge_features.EdgeFeatures.of(g.structure, X)
     theta = found.differences(g.weight, g.bias)
-    said = np.array([prediction(g, x)[0] for x in X])
-    assert np.allclose(product(found.by_row, theta), said)
-    assert np.allclose(edge_features.predict(g.structure, g.weight, g.bias, X), said)
+    predicted = np.array([prediction(g, x)[0] for x in X])
+    assert np.allclose(product(found.by_row, theta), predicted)
+    assert np.allclose(edge_features.predict(g.structure, g.weight, g.bias, X), predicted)
     theta = rng.normal(size=theta.shape)
     weight, bias = found.parameters(theta)
     assert np.allclose(design(g, X) @ np.vstack([bias, weight]), product(found.by_row, theta))
@@ -147,8 +147,8 @@ def test_few_rows_at_a_time_are_all_rows(monkeypatch):
     for one, other in ((whole.by_row, parts.by_row), (whole.by_column, parts.by_column)):
         assert np.array_equal(one.indptr, other.indptr)
         assert np.array_equal(one.indices, other.indices)
-    said = np.array([prediction(g, x)[0] for x in X])
-    assert np.allclose(edge_features.predict(g.structure, g.weight, g.bias, X), said)
+    predicted = np.array([prediction(g, x)[0] for x in X])
+    assert np.allclose(edge_features.predict(g.structure, g.weight, g.bias, X), predicted)
 
 
 # -- the optimum ----------------------------------------------------------------------------

@@ -263,7 +263,7 @@ def curves_of(cards, rng):
 
 @st.composite
 def growths(draw, most=6, logistic=False):
-    """A circuit that has been split at random, and the rows and variables of every box."""
+    """A circuit that has been split at random, and the rows and variables of every context."""
     vtree = draw(vtrees(most))
     rng = np.random.default_rng(draw(seeds))
     n, k = draw(st.integers(1, 60)), draw(st.integers(1, 3))
@@ -276,14 +276,14 @@ def growths(draw, most=6, logistic=False):
     y = (y > 0).astype(float) if logistic else y
     table = FeatureTable(codes, vtree, curves_of(cards, rng), y)
     growth = Growth(table, weight, loss, draw(st.sampled_from([0.3, 3.0])), GrowthOptions())
-    boxes = [(np.arange(n), np.arange(len(cards)))]
+    contexts = [(np.arange(n), np.arange(len(cards)))]
     for _ in range(draw(st.integers(0, 5))):
-        boxes += split_somewhere(growth, rng)
-    return growth, codes, boxes
+        contexts += split_somewhere(growth, rng)
+    return growth, codes, contexts
 
 
 def split_somewhere(growth, rng):
-    """Split a random element on a random variable; returns the boxes that were added."""
+    """Split a random element on a random variable; returns the contexts that were added."""
     elements = list(every_element(growth.root))
     if not elements:  # a single variable
         return []
@@ -344,16 +344,16 @@ def test_elements_know_their_rows(grown):
         assert set(element.rows.tolist()) == hot.get(id(element), set())
 
 
-def dense_problem(growth, boxes, penalty):
-    """Features and penalty of all boxes, as one would write them down."""
+def dense_problem(growth, contexts, penalty):
+    """Features and penalty of all contexts, as one would write them down."""
     table, options = growth.table, growth.options
     columns, penalties = [], []
-    for number, (rows, places) in enumerate(boxes):
+    for number, (rows, positions) in enumerate(contexts):
         inside = np.isin(np.arange(len(table.y)), rows)[:, None]
-        shrinkage = options.own if number else options.shared
+        shrinkage = options.context if number else options.shared
         columns.append(inside)
         penalties.append([[penalty * shrinkage.size if number else FREE]])
-        for place in places:
+        for place in positions:
             curve = table.curves[place]
             columns.append(inside * curve.basis[table.codes[:, place]])
             size, bends = penalty * shrinkage.size, penalty * shrinkage.bends
@@ -364,14 +364,14 @@ def dense_problem(growth, boxes, penalty):
 @given(growths(), st.sampled_from([0.3, 3.0]))
 @settings(max_examples=30)
 def test_squared_loss_is_least(grown, penalty):
-    growth, _, boxes = grown
+    growth, _, contexts = grown
     again = Growth(growth.table, growth.weight, growth.loss, penalty, growth.options)
     again.contexts.all = [again.contexts.all[0]]
-    for rows, places in boxes[1:]:
-        own = again._own
-        again.contexts.add(rows, places, own, own.size, growth.table.y.shape[1])
+    for rows, positions in contexts[1:]:
+        own = again._shrinkage
+        again.contexts.add(rows, positions, own, own.size, growth.table.y.shape[1])
     again.fit(last=True)
-    A, P = dense_problem(growth, boxes, penalty)
+    A, P = dense_problem(growth, contexts, penalty)
     weight, y = growth.weight[:, None], growth.table.y
     theta = np.linalg.solve(A.T @ (weight * A) + P, A.T @ (weight * y))
     assert np.allclose(again.g, A @ theta, atol=1e-6)
@@ -381,10 +381,10 @@ def test_squared_loss_is_least(grown, penalty):
 @given(growths(logistic=True))
 @settings(max_examples=30)
 def test_logistic_loss_is_least(grown):
-    growth, _, boxes = grown
+    growth, _, contexts = grown
     growth.fit(last=True)
-    penalty = growth._own.size / growth.options.own.size
-    A, P = dense_problem(growth, boxes, penalty)
+    penalty = growth._shrinkage.size / growth.options.context.size
+    A, P = dense_problem(growth, contexts, penalty)
     theta = growth.contexts.theta
     assert np.allclose(A @ theta, growth.g)
     p = 1 / (1 + np.exp(-growth.g))

@@ -344,13 +344,13 @@ def test_a_step_does_raise_the_likelihood():
         mean_log_likelihood(problem.layout, problem.theta, table),
         [],
     )
-    said = []
-    model = climb(start, EMProblem(none, table, table, schedule, said.append))
+    scores = []
+    model = climb(start, EMProblem(none, table, table, schedule, scores.append))
     assert model.score > start.score + 0.01
-    assert said == model.history
-    assert len(said) == 30
-    assert np.all(np.diff([start.score, *said]) >= -1e-12)
-    assert model.score == max(said) == mean_log_likelihood(model.layout, model.theta, table)
+    assert scores == model.history
+    assert len(scores) == 30
+    assert np.all(np.diff([start.score, *scores]) >= -1e-12)
+    assert model.score == max(scores) == mean_log_likelihood(model.layout, model.theta, table)
 
 
 def test_climbing_stops_and_returns_the_best():
@@ -383,10 +383,10 @@ def test_learning_finds_the_clusters(batch_size):
     starts = [prototype_start(layout, marginals, table, rng) for _ in range(3)]
     for theta in starts:
         np.testing.assert_allclose(layout.normalised(theta), theta)
-    said = []
+    scores = []
     schedule = EMSchedule(batch_size=batch_size)
-    model = learn(layout, starts, EMProblem(prior, table, table, schedule, said.append), rng)
-    assert set(model.history) <= set(said)
+    model = learn(layout, starts, EMProblem(prior, table, table, schedule, scores.append), rng)
+    assert set(model.history) <= set(scores)
     assert model.score == mean_log_likelihood(layout, model.theta, table) == max(model.history)
     assert model.score > 5 * np.log(0.5) + 1.0
     np.testing.assert_allclose(layout.normalised(model.theta), model.theta)

@@ -114,8 +114,8 @@ def _look(node: _Node) -> SplitOrLeaf[_Node]:
         return Question(axis.feature, np.inf), within, node.inside(0)
     if not node.listed:
         within = _Node(node.table, node.axes, known=True, listed=True, high=last)
-        every = frozenset().union(*axis.bins)
-        return Question(axis.feature, among=every), within, node.inside(last)
+        listed = frozenset().union(*axis.bins)
+        return Question(axis.feature, among=listed), within, node.inside(last)
     if node.all_alike(node.low, node.high):
         return _look(node.inside(node.low))
     middle = _middle(node)

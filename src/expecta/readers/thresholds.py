@@ -68,9 +68,9 @@ def cut_points(
         )
     at_most = np.array([q.at_most for q in questions], np.float64)
     single = np.array([q.single for q in questions], np.bool_)
-    own = int(np.searchsorted(features.of(column), feature))  # among the column's features
+    index = int(np.searchsorted(features.of(column), feature))  # among the column's features
     try:
-        ends = features.values(column, np.array([low, high]))[:, own]
+        ends = features.values(column, np.array([low, high]))[:, index]
     except ValueError as problem:
         raise Unreadable(
             f"the transformers cannot take the least or the largest number of a column "
@@ -90,7 +90,7 @@ def cut_points(
         if not len(open_):
             break
         at = todo[open_]
-        values = features.values(column, _number(middle[open_]))[:, own]
+        values = features.values(column, _number(middle[open_]))[:, index]
         before = _below(values, at_most[at], single[at]) == first[at]
         lower[open_[before]] = middle[open_[before]]
         upper[open_[~before]] = middle[open_[~before]]

@@ -59,7 +59,7 @@ class Growth:
         options: GrowthOptions,
     ) -> None:
         self.table, self.weight, self.loss, self.options = table, weight, loss, options
-        self._own, shared = options.own.times(penalty), options.shared.times(penalty)
+        self._shrinkage, shared = options.context.times(penalty), options.shared.times(penalty)
         self.contexts = ContextModels(table.fine, table.curves, weight, table.by_column)
         n, k = table.y.shape
         all_rows = np.arange(n, dtype=np.int32)
@@ -156,8 +156,8 @@ class Growth:
         new = [(index,) for index, (_, e) in enumerate(elements) if id(e) not in self._estimates]
         run_on_threads(estimate, new, current().n_threads())
         first = ranked()[-max_splits:]
-        least = self.options.min_share * first[-1][0] if first else 0.0
-        top = (-index for worth, index in first if worth >= least)
+        threshold = self.options.min_share * first[-1][0] if first else 0.0
+        top = (-index for worth, index in first if worth >= threshold)
         stale = [(index,) for index in top if estimate_of(index).round < now]
         run_on_threads(estimate, stale, current().n_threads())
         waiting = ranked()
@@ -213,7 +213,7 @@ class Growth:
             table=self.table,
             options=self.options,
             weight=weight,
-            shrinkage=self._own,
+            shrinkage=self._shrinkage,
             slope=weight[:, None] * self.loss.slope(y, self.g),
             curvature=float(np.average(curvature.mean(axis=1), weights=weight)),
             dispersion=float(self.loss.dispersion(y, self.g, weight).sum()),
@@ -225,8 +225,8 @@ class Growth:
         for side in proposal.sides:
             inside = np.zeros(len(table.codes), np.bool_)
             inside[element.rows] = side.allowed[table.codes[element.rows, proposal.position]]
-            k = table.y.shape[1]
-            context = self.contexts.add(side.rows, side.positions, self._own, self._own.size, k)
+            k, size = table.y.shape[1], self._shrinkage.size
+            context = self.contexts.add(side.rows, side.positions, self._shrinkage, size, k)
             tables = frozenset(table.order[side.positions].tolist())
             parts.append(SplitPart(side.allowed, inside, context, tables))
         split(node, element, int(table.order[proposal.position]), parts)

@@ -16,7 +16,7 @@ from expecta.learn.regression.losses import Loss
 __all__ = ["GrowthOptions", "Proposal", "SplitSearch", "SplitSide"]
 
 System: TypeAlias = tuple[Floats, Floats, Floats]  # slope, curvature, penalty
-SHARED, OWN = Shrinkage(0.1, 1.0), Shrinkage(3.0, 10.0)
+SHARED, CONTEXT = Shrinkage(0.1, 1.0), Shrinkage(3.0, 10.0)
 MANY_VARIABLES = 64  # beyond which a split of all is dear
 N_FINALISTS = 4  # splits of an element whose drop is computed, not only estimated
 MAX_WORK = 2e9  # rows x variables², beyond which the estimates are made from a part of the rows
@@ -51,7 +51,7 @@ class GrowthOptions:
     max_batch: int = 64  # splits per round
     min_share: float = 0.7  # of the round's best drop, that further splits must promise
     shared: Shrinkage = SHARED  # of the tables that all rows have
-    own: Shrinkage = OWN  # of those of a context
+    context: Shrinkage = CONTEXT  # of those of a context
 
     @classmethod
     def of(cls, loss: Loss, n_variables: int) -> GrowthOptions:
@@ -63,8 +63,8 @@ class GrowthOptions:
         """
         options = cls()
         if not loss.quadratic:
-            shared, own = Shrinkage(1.0, 3.0), Shrinkage(9.0, 30.0)
-            options = replace(options, price=0.3, table_price=0.7, shared=shared, own=own)
+            shared, context = Shrinkage(1.0, 3.0), Shrinkage(9.0, 30.0)
+            options = replace(options, price=0.3, table_price=0.7, shared=shared, context=context)
         if n_variables > MANY_VARIABLES and loss.quadratic:
             options = replace(options, max_batch=128, min_share=0.05)
         elif n_variables > MANY_VARIABLES:

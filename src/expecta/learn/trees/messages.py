@@ -82,24 +82,24 @@ def patterns_up(tables: TreeTables, patterns: SharedPatterns, shared: SharedMess
             continue
         k = tables.states[v]
         first, n = patterns.start[v], patterns.start[v + 1] - patterns.start[v]
-        own = _view(shared.lam, shared.lam_start[v], n, k)
+        lam = _view(shared.lam, shared.lam_start[v], n, k)
         scale = log_scale[first : first + n]
         scale[:] = 0.0
         for i in range(n):
             index[i] = patterns.value[first + i]
-        _begin(own, tables.leaf[tables.leaf_start[v] : tables.leaf_start[v + 1]], index)
-        _scale(own, scale)
+        _begin(lam, tables.leaf[tables.leaf_start[v] : tables.leaf_start[v + 1]], index)
+        _scale(lam, scale)
         n_children = tables.child_start[v + 1] - tables.child_start[v]
         for j in range(n_children):
             c = tables.children[tables.child_start[v] + j]
             for i in range(n):
                 index[i] = patterns.child[patterns.child_start[v] + i * n_children + j]
             sent = shared.message[shared.message_start[c] : shared.message_start[c + 1]]
-            _times(own, sent, index)
+            _times(lam, sent, index)
             for i in range(n):
                 scale[i] += log_scale[patterns.start[c] + index[i]]
-            _scale(own, scale)
-        _send(tables, v, own, _view(shared.message, shared.message_start[v], n, tables.above[v]))
+            _scale(lam, scale)
+        _send(tables, v, lam, _view(shared.message, shared.message_start[v], n, tables.above[v]))
 
 
 @kernel
@@ -121,11 +121,11 @@ def rows_up(
         if patterns.shared[v]:
             continue
         k = tables.states[v]
-        own = _view(block.lam, block.lam_start[v], n, k)
+        lam = _view(block.lam, block.lam_start[v], n, k)
         for i in range(n):
             index[i] = columns[v, rows[i]]
-        _begin(own, tables.leaf[tables.leaf_start[v] : tables.leaf_start[v + 1]], index)
-        _scale(own, log_likelihood)
+        _begin(lam, tables.leaf[tables.leaf_start[v] : tables.leaf_start[v + 1]], index)
+        _scale(lam, log_likelihood)
         for j in range(tables.child_start[v], tables.child_start[v + 1]):
             c = tables.children[j]
             if patterns.shared[c]:
@@ -133,14 +133,14 @@ def rows_up(
                 for i in range(n):
                     index[i] = of_row[rows[i]]
                     log_likelihood[i] += shared.log_scale[patterns.start[c] + index[i]]
-                _times(own, shared.message[shared.message_start[c] :], index)
+                _times(lam, shared.message[shared.message_start[c] :], index)
             else:
-                flat = own.reshape(n * k)
-                come = block.message[block.message_start[c] :]
+                flat = lam.reshape(n * k)
+                from_child = block.message[block.message_start[c] :]
                 for i in range(n * k):
-                    flat[i] *= come[i]
-            _scale(own, log_likelihood)
-        _send(tables, v, own, _view(block.message, block.message_start[v], n, tables.above[v]))
+                    flat[i] *= from_child[i]
+            _scale(lam, log_likelihood)
+        _send(tables, v, lam, _view(block.message, block.message_start[v], n, tables.above[v]))
     if patterns.shared[root]:
         of_row = patterns.of_row[patterns.boundary[root]]
         for i in range(n):
@@ -187,17 +187,17 @@ def rows_down(
         if patterns.shared[v]:
             continue
         k, above = tables.states[v], tables.above[v]
-        own = _view(block.lam, block.lam_start[v], n, k)
-        come = _view(block.message, block.message_start[v], n, above)
-        np.dot(come.T, own, _view(buffer, 0, above, k))
+        lam = _view(block.lam, block.lam_start[v], n, k)
+        from_parent = _view(block.message, block.message_start[v], n, above)
+        np.dot(from_parent.T, lam, _view(buffer, 0, above, k))
         transitions = counts[tables.a_start[v] : tables.a_start[v + 1]]
         for i in range(above * k):
             transitions[i] += buffer[i]
-        _posterior(tables, v, come, own, _view(buffer, 0, n, k))
+        _posterior(tables, v, from_parent, lam, _view(buffer, 0, n, k))
         for i in range(n):
             index[i] = columns[v, rows[i]]
-        _add(leaf_counts[tables.leaf_start[v] : tables.leaf_start[v + 1]], own, index)
-        flat = own.reshape(n * k)
+        _add(leaf_counts[tables.leaf_start[v] : tables.leaf_start[v + 1]], lam, index)
+        flat = lam.reshape(n * k)
         for j in range(tables.child_start[v], tables.child_start[v + 1]):
             c = tables.children[j]
             if patterns.shared[c]:
@@ -205,7 +205,7 @@ def rows_down(
                 for i in range(n):
                     index[i] = of_row[rows[i]]
                 a, b = shared.message_start[c], shared.message_start[c + 1]
-                _add_divided(down[a:b], own, shared.inverse[a:b], index)
+                _add_divided(down[a:b], lam, shared.inverse[a:b], index)
             else:
                 further = block.message[block.message_start[c] :]
                 for i in range(n * k):
@@ -229,20 +229,20 @@ def patterns_down(
             continue
         k, above = tables.states[v], tables.above[v]
         first, n = patterns.start[v], patterns.start[v + 1] - patterns.start[v]
-        own = _view(shared.lam, shared.lam_start[v], n, k)
-        come = _view(down, shared.message_start[v], n, above)
-        np.dot(come.T, own, _view(counts, tables.a_start[v], above, k))
-        _posterior(tables, v, come, own, _view(buffer, 0, n, k))
+        lam = _view(shared.lam, shared.lam_start[v], n, k)
+        from_parent = _view(down, shared.message_start[v], n, above)
+        np.dot(from_parent.T, lam, _view(counts, tables.a_start[v], above, k))
+        _posterior(tables, v, from_parent, lam, _view(buffer, 0, n, k))
         for i in range(n):
             index[i] = patterns.value[first + i]
-        _add(leaf_counts[tables.leaf_start[v] : tables.leaf_start[v + 1]], own, index[:n])
+        _add(leaf_counts[tables.leaf_start[v] : tables.leaf_start[v + 1]], lam, index[:n])
         n_children = tables.child_start[v + 1] - tables.child_start[v]
         for j in range(n_children):
             c = tables.children[tables.child_start[v] + j]
             for i in range(n):
                 index[i] = patterns.child[patterns.child_start[v] + i * n_children + j]
             a, b = shared.message_start[c], shared.message_start[c + 1]
-            _add_divided(down[a:b], own, shared.inverse[a:b], index)
+            _add_divided(down[a:b], lam, shared.inverse[a:b], index)
 
 
 # -- steps ----------------------------------------------------------------------------
@@ -255,72 +255,74 @@ def _view(flat: Floats, start: int, n: int, k: int) -> Floats:
 
 
 @kernel
-def _begin(own: Floats, table: Floats, index: Ints) -> None:
+def _begin(lam: Floats, table: Floats, index: Ints) -> None:
     """Set each row to a row of a table."""
-    n, k = own.shape
+    n, k = lam.shape
     for i in range(n):
         at = index[i] * k
         for s in range(k):
-            own[i, s] = table[at + s]
+            lam[i, s] = table[at + s]
 
 
 @kernel
-def _times(own: Floats, table: Floats, index: Ints) -> None:
+def _times(lam: Floats, table: Floats, index: Ints) -> None:
     """Multiply each row by a row of a table."""
-    n, k = own.shape
+    n, k = lam.shape
     for i in range(n):
         at = index[i] * k
         for s in range(k):
-            own[i, s] *= table[at + s]
+            lam[i, s] *= table[at + s]
 
 
 @kernel
-def _scale(own: Floats, log_scale: Floats) -> None:
+def _scale(lam: Floats, log_scale: Floats) -> None:
     """Scale the rows whose greatest number is tiny."""
-    n, k = own.shape
+    n, k = lam.shape
     for i in range(n):
         greatest = 0.0
         for s in range(k):
-            greatest = max(greatest, own[i, s])
+            greatest = max(greatest, lam[i, s])
         if 0.0 < greatest < MIN_LIKELIHOOD:
             log_scale[i] += np.log(greatest)
             for s in range(k):
-                own[i, s] /= greatest
+                lam[i, s] /= greatest
 
 
 @kernel
-def _send(tables: TreeTables, v: int, own: Floats, out: Floats) -> None:
+def _send(tables: TreeTables, v: int, lam: Floats, out: Floats) -> None:
     """Set the message to the parent: a matrix product."""
     transitions = _view(tables.theta, tables.a_start[v], tables.above[v], tables.states[v])
-    np.dot(own, transitions.T, out)
+    np.dot(lam, transitions.T, out)
 
 
 @kernel
-def _posterior(tables: TreeTables, v: int, come: Floats, own: Floats, buffer: Floats) -> None:
+def _posterior(
+    tables: TreeTables, v: int, from_parent: Floats, lam: Floats, buffer: Floats
+) -> None:
     """Turn λ into the posterior of the state."""
     transitions = _view(tables.theta, tables.a_start[v], tables.above[v], tables.states[v])
-    np.dot(come, transitions, buffer)
-    n, k = own.shape
+    np.dot(from_parent, transitions, buffer)
+    n, k = lam.shape
     for i in range(n):
         for s in range(k):
-            own[i, s] *= buffer[i, s]
+            lam[i, s] *= buffer[i, s]
 
 
 @kernel
-def _add(table: Floats, own: Floats, index: Ints) -> None:
+def _add(table: Floats, lam: Floats, index: Ints) -> None:
     """Add each row to a row of a table."""
-    n, k = own.shape
+    n, k = lam.shape
     for i in range(n):
         at = index[i] * k
         for s in range(k):
-            table[at + s] += own[i, s]
+            table[at + s] += lam[i, s]
 
 
 @kernel
-def _add_divided(table: Floats, own: Floats, inverse: Floats, index: Ints) -> None:
+def _add_divided(table: Floats, lam: Floats, inverse: Floats, index: Ints) -> None:
     """Add each row, divided by a row of another table, to a row of a table."""
-    n, k = own.shape
+    n, k = lam.shape
     for i in range(n):
         at = index[i] * k
         for s in range(k):
-            table[at + s] += own[i, s] * inverse[at + s]
+            table[at + s] += lam[i, s] * inverse[at + s]
