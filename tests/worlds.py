@@ -117,7 +117,7 @@ class World:
 
     def weight(self, query):
         """Return the probability of each cell together with a query."""
-        evidence = Query.of(query, self.subject.encoder).parts(self.subject.encoder)
+        evidence = Query.read(query, self.subject.encoder).evidence(self.subject.encoder)
         total = np.zeros(len(self.cells))
         for row in range(len(evidence)):
             inside = np.ones(len(self.cells))

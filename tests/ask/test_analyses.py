@@ -29,7 +29,7 @@ from expecta.ask import shapley as shapley_module
 from expecta.ask.decisions import stability, sufficient
 from expecta.ask.disparities import disparities
 from expecta.ask.language.query import Query
-from expecta.ask.next_question import _spread, next_question
+from expecta.ask.next_question import _variance, next_question
 from expecta.ask.outliers import outliers
 from expecta.ask.populations import Population
 from expecta.ask.shapley import shapley
@@ -193,7 +193,7 @@ def test_the_next_question_is_the_one_that_settles_most(truth, codes):
 def test_the_next_question_given_a_condition(truth, text):
     encoder = truth.subject.encoder
     found = next_question(truth.subject, text)
-    rows = Query.of(text, encoder).matches(truth.table)
+    rows = Query.read(text, encoder).matches(truth.table)
     by_hand = {COLUMNS[i]: settles(truth, rows, i) for i in range(4)}
     assert found.reduction.tolist() == pytest.approx([by_hand[c] for c in found.columns], abs=1e-7)
     assert found.std == pytest.approx(np.sqrt(truth.variance(rows)), abs=1e-5)
@@ -251,7 +251,7 @@ def test_the_spread_of_sampled_means_is_not_biased():
     part, mean = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.0, 1.0, 3.0, 2.0])
     error = np.array([0.9, 0.5, 0.2, 0.4])
     truth = part @ (mean - part @ mean) ** 2
-    found = [_spread(part, rng.normal(mean, error), error, True) for _ in range(20_000)]
+    found = [_variance(part, rng.normal(mean, error), error, True) for _ in range(20_000)]
     value, loose = np.mean(found, axis=0)
     spread = np.std([one for one, _ in found])
     assert abs(value - truth) < 5 * spread / np.sqrt(20_000)
@@ -320,7 +320,7 @@ def test_a_sufficient_set_is_a_smallest_one(truth, wanted):
 def test_a_sufficient_set_by_beam_search(truth, monkeypatch):
     threshold, row = thresholds(truth)[1], row_of(truth, [0, 1, 1, 2])
     whole = sufficient(truth.subject, row, threshold, 0.99)
-    monkeypatch.setattr("expecta.ask.decisions.ALL", 2)
+    monkeypatch.setattr("expecta.ask.decisions.MAX_COLUMNS", 2)
     wide = sufficient(truth.subject, row, threshold, 0.99, width=100)
     assert (wide.columns, wide.proven) == (whole.columns, True)
     narrow = sufficient(truth.subject, row, threshold, 0.99, width=1)
@@ -328,12 +328,12 @@ def test_a_sufficient_set_by_beam_search(truth, monkeypatch):
     assert len(narrow.columns) >= len(whole.columns) or not narrow.enough
     lost = 0
     for codes in truth.codes[::11]:
-        monkeypatch.setattr("expecta.ask.decisions.ALL", 12)
+        monkeypatch.setattr("expecta.ask.decisions.MAX_COLUMNS", 12)
         whole = sufficient(truth.subject, row_of(truth, codes), threshold, 1.0)
-        monkeypatch.setattr("expecta.ask.decisions.ALL", 2)
+        monkeypatch.setattr("expecta.ask.decisions.MAX_COLUMNS", 2)
         narrow = sufficient(truth.subject, row_of(truth, codes), threshold, 1.0, width=1)
         assert narrow.proven == (len(narrow.columns) <= 2 and narrow.enough)
-        assert "may be enough" in str(narrow) or narrow.proven
+        assert "may be sufficient" in str(narrow) or narrow.proven
         assert len(narrow.columns) >= len(whole.columns)
         lost += not narrow.proven
     assert lost
@@ -382,8 +382,8 @@ def test_shapley_values_are_means_over_all_orders(truth):
 def test_shapley_values_from_permutations_are_near_the_exact_ones(truth, monkeypatch):
     frame, codes = holes(truth, rows=3, seed=2)
     exact = shapley(truth.subject, frame)
-    monkeypatch.setattr(shapley_module, "ALL", 1)
-    found = shapley(truth.subject, frame, seed=1, rtol=0.0, permutations=400)
+    monkeypatch.setattr(shapley_module, "MAX_COLUMNS", 1)
+    found = shapley(truth.subject, frame, random_state=1, rtol=0.0, permutations=400)
     assert found.exact.tolist() == (np.count_nonzero(codes >= 0, axis=1) <= 1).tolist()
     known = ~np.isnan(exact.values)
     assert (~np.isnan(found.values)).tolist() == known.tolist()
@@ -392,12 +392,12 @@ def test_shapley_values_from_permutations_are_near_the_exact_ones(truth, monkeyp
     assert np.any(found.error[known] > 0)
     total = found.base + np.nansum(found.values, axis=1)
     assert total.tolist() == pytest.approx(found.prediction.tolist(), abs=1e-7)
-    loose = shapley(truth.subject, frame, seed=1, rtol=0.5, permutations=400)
+    loose = shapley(truth.subject, frame, random_state=1, rtol=0.5, permutations=400)
     assert np.nanmax(loose.error) >= np.nanmax(found.error)
     assert "standard errors" in str(found)
     two = row_of(truth, [0, 1, -1, -1])  # an order and its reverse are all orders
     guessed = shapley(truth.subject, two, permutations=2)
-    monkeypatch.setattr(shapley_module, "ALL", 12)
+    monkeypatch.setattr(shapley_module, "MAX_COLUMNS", 12)
     assert guessed.values[0, :2] == pytest.approx(shapley(truth.subject, two).values[0, :2])
     assert guessed.error[0, :2] == pytest.approx(0, abs=1e-9)
 
@@ -449,10 +449,10 @@ def test_disparities_are_the_largest_gaps_of_all_groups(truth, sensitive, size):
     top = disparities(truth.subject, sensitive, size=size)
     assert top.gap.tolist() == found.gap[:20].tolist()
     for i in range(5):  # the texts say what was asked
-        rows = Query.of(
+        rows = Query.read(
             None if found.group[i] == "everyone" else found.group[i], truth.subject.encoder
         )
-        told = Query.of(found.disclosed[i], truth.subject.encoder)
+        told = Query.read(found.disclosed[i], truth.subject.encoder)
         some, more = rows.matches(truth.tidy), (rows & told).matches(truth.tidy)
         assert found.without[i] == pytest.approx(truth.mean(some), abs=1e-7)
         assert found.value[i] == pytest.approx(truth.mean(more), abs=1e-7)
@@ -465,7 +465,7 @@ def test_disparities_are_the_largest_gaps_of_all_groups(truth, sensitive, size):
 
 
 def test_small_groups_are_left_out_and_that_is_said(truth):
-    found = disparities(truth.subject, "a", size=2, delta=0.0, least=0.05)
+    found = disparities(truth.subject, "a", size=2, delta=0.0, min_share=0.05)
     by_hand = disparities_by_hand(truth, ["a"], 2, 0.05)
     assert sorted(found.gap.tolist()) == pytest.approx(sorted(by_hand), abs=1e-6)
     assert found.skipped > 0
@@ -475,7 +475,7 @@ def test_small_groups_are_left_out_and_that_is_said(truth):
 
 def test_disparities_given_a_condition(truth):
     found = disparities(truth.subject, "b", delta=0.0, size=0, given="n <= 1 or r == 4")
-    rows = Query.of("n <= 1 or r == 4", truth.subject.encoder).matches(truth.table)
+    rows = Query.read("n <= 1 or r == 4", truth.subject.encoder).matches(truth.table)
     gaps = [truth.mean(rows & (truth.parts[:, 1] == b)) - truth.mean(rows) for b in truth.values(1)]
     assert sorted(found.gap.tolist()) == pytest.approx(sorted(gaps), abs=1e-7)
     shares = [truth.p[rows & (truth.parts[:, 1] == b)].sum() for b in truth.values(1)]
@@ -492,13 +492,13 @@ def test_numbers_are_taken_in_four_parts():
     groups = set(found.group) - {"everyone"}
     assert len(groups) == 4
     assert found.parity[0].share[1:].sum(axis=1).tolist() == pytest.approx([0.25] * 4, abs=0.03)
-    texts = [Query.of(group, model.encoder_).matches(wide) for group in sorted(groups)]
+    texts = [Query.read(group, model.encoder_).matches(wide) for group in sorted(groups)]
     assert np.sum(texts, axis=0).tolist() == [1] * 400
     assert all(
         len(word.strip("-").replace(".", "")) <= 8 for text in groups for word in text.split()
     )
     worst = model.expected_output().mean(
-        Query.of(f"{found.group[0]} and s == 'u'", model.encoder_).parts(model.encoder_)
+        Query.read(f"{found.group[0]} and s == 'u'", model.encoder_).evidence(model.encoder_)
     )[0]
     assert abs(worst[0] - found.without[0]) == pytest.approx(abs(found.gap[0]), rel=1e-3)
 
@@ -542,7 +542,7 @@ def test_parity_is_the_difference_of_expectations(truth):
 
 
 def test_too_many_groups_are_an_error(truth, monkeypatch):
-    monkeypatch.setattr("expecta.ask.disparities.MOST", 20)
+    monkeypatch.setattr("expecta.ask.disparities.MAX_CASES", 20)
     with pytest.raises(DomainError, match="lower size"):
         disparities(truth.subject, "a", size=3)
     for wrong in ({"sensitive": []}, {"sensitive": ["a", "a"]}, {"sensitive": "a", "size": -1}):
@@ -616,7 +616,7 @@ def test_a_population_of_hundreds_of_known_columns_does_not_underflow():
     codes = np.ones(160, int)
     assert subject.circuit.log_prob(codes[None])[0] < -745
     row = {f"x{i}": int(code) for i, code in enumerate(codes) if i}
-    population = Population.of(subject, row)
+    population = Population.read(subject, row)
     shares = population.shares(subject, [((0, np.array([v])),) for v in (0, 1)])
     assert shares.sum() == pytest.approx(1)
     assert next_question(subject, row).columns == ("x0",)

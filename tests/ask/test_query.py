@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 
 from expecta import DomainError, Encoder, Evidence, QueryError, Vtree, random_probabilistic
 from expecta.ask.language.column_sets import Intervals
-from expecta.ask.language.query import LIMIT, Query
+from expecta.ask.language.query import MAX_BOXES, Query
 
 DAYS = [dt.date(2024, 1, 1), dt.date(2024, 5, 31), dt.date(2025, 2, 1)]
 VALUES = {  # every value has its own bin, so that all is exact
@@ -116,10 +116,10 @@ def inside(evidence):
 @settings(max_examples=200)
 def test_an_expression_means_what_python_says(expression):
     text, holds = expression
-    query = Query.of(text, ENCODER)
+    query = Query.read(text, ENCODER)
     truth = np.array([bool(holds(row)) for row in ROWS])
     assert query.matches(TABLE).tolist() == truth.tolist()
-    parts = query.parts(ENCODER)
+    parts = query.evidence(ENCODER)
     covered = inside(parts)
     assert set(np.unique(covered)) <= {0.0, 1.0}
     assert covered.sum(axis=0).tolist() == truth.astype(float).tolist()  # disjoint, and all
@@ -148,7 +148,7 @@ def test_a_row_with_holes_matches_if_it_does_whatever_they_hold(expression, seed
         + [VALUES[name][0]]  # so that no column is empty
         for name in VALUES
     }
-    found = Query.of(text, ENCODER).matches(table)
+    found = Query.read(text, ENCODER).matches(table)
     for place, i in enumerate(rows):
         cases = product(*(BEYOND[n] if n in holes else [ROWS[i][n]] for n in VALUES))
         assert found[place] == all(holds(dict(zip(VALUES, case, strict=True))) for case in cases)
@@ -157,12 +157,12 @@ def test_a_row_with_holes_matches_if_it_does_whatever_they_hold(expression, seed
 @given(EXPRESSIONS, EXPRESSIONS)
 @settings(max_examples=60)
 def test_queries_are_equal_if_they_mean_the_same(one, other):
-    first, second = (Query.of(text, ENCODER) for text, _ in (one, other))
-    assert first == Query.of(f"not (not ({one[0]}))", ENCODER)
-    assert Query.of(f"({one[0]}) or ({other[0]})", ENCODER) == Query.of(
+    first, second = (Query.read(text, ENCODER) for text, _ in (one, other))
+    assert first == Query.read(f"not (not ({one[0]}))", ENCODER)
+    assert Query.read(f"({one[0]}) or ({other[0]})", ENCODER) == Query.read(
         f"not (not ({other[0]}) and not ({one[0]}))", ENCODER
     )
-    assert first & second == Query.of(f"({one[0]}) and ({other[0]})", ENCODER)
+    assert first & second == Query.read(f"({one[0]}) and ({other[0]})", ENCODER)
     if first == second:
         assert first.matches(TABLE).tolist() == second.matches(TABLE).tolist()
 
@@ -175,7 +175,7 @@ WORDS += ["'", "x", "1e999", "9" * 400, "'2024-05-31'", "é", "\t", "\n", "\x00"
 def read(text):
     """Return the query, or the error."""
     try:
-        return Query.of(text, ENCODER)
+        return Query.read(text, ENCODER)
     except QueryError as problem:
         return problem
 
@@ -183,16 +183,16 @@ def read(text):
 def check(text):
     found = read(text)
     if isinstance(found, Query):
-        assert len(found.boxes) <= LIMIT
-        assert found == Query.of(str(found), ENCODER)
+        assert len(found.boxes) <= MAX_BOXES
+        assert found == Query.read(str(found), ENCODER)
         return
     assert found.query == text
-    assert 0 <= found.place <= len(text)
+    assert 0 <= found.position <= len(text)
     said, shown, caret = str(found).split("\n")
     assert said == found.problem
     assert caret.strip() == "^"
-    if found.place < len(text):
-        character = text[found.place]
+    if found.position < len(text):
+        character = text[found.position]
         assert shown[len(caret) - 1] == (character if character.isprintable() else " ")
 
 
@@ -247,8 +247,8 @@ def test_a_query_with_a_slip_is_a_query_or_an_error_that_points(expression, data
 )
 def test_an_error_says_where_and_what_to_do(text, place, said):
     with pytest.raises(QueryError) as caught:
-        Query.of(text, ENCODER)
-    assert caught.value.place == place
+        Query.read(text, ENCODER)
+    assert caught.value.position == place
     assert said in caught.value.problem
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
@@ -256,7 +256,7 @@ def test_an_error_says_where_and_what_to_do(text, place, said):
 def test_a_long_query_is_shown_around_the_place():
     text = "age < 5 and " * 50 + "agee < 5 " + "and age < 5 " * 50
     with pytest.raises(QueryError) as caught:
-        Query.of(text, ENCODER)
+        Query.read(text, ENCODER)
     _, shown, caret = str(caught.value).split("\n")
     assert len(shown) < 120
     assert shown[len(caret) - 1 :].startswith("agee")
@@ -279,11 +279,11 @@ def test_a_long_query_is_shown_around_the_place():
     ],
 )
 def test_facts_are_what_the_encoder_takes_and_read_again(facts, text):
-    query = Query.of(facts, ENCODER)
-    assert query == Query.of(text, ENCODER) == Query.of(str(query), ENCODER)
+    query = Query.read(facts, ENCODER)
+    assert query == Query.read(text, ENCODER) == Query.read(str(query), ENCODER)
     where = ENCODER.where(facts)
     for v in range(len(VALUES)):
-        assert query.parts(ENCODER).weights(v).tolist() == where.weights(v).tolist()
+        assert query.evidence(ENCODER).weights(v).tolist() == where.weights(v).tolist()
 
 
 @given(st.lists(st.text(), min_size=1, max_size=4, unique=True), st.floats(allow_nan=False))
@@ -293,9 +293,9 @@ def test_facts_are_what_the_encoder_takes_and_read_again(facts, text):
 def test_facts_are_written_so_that_they_are_read_again(texts, number):
     encoder = Encoder(kinds={"c": "category"}).fit({"c": texts, "`x y`": [0.5] * len(texts)})
     facts = {"c": texts[: len(texts) // 2 + 1], "`x y`": (number, number + 1)}
-    query = Query.of(facts, encoder)
+    query = Query.read(facts, encoder)
     if query.boxes:
-        assert Query.of(str(query), encoder) == query
+        assert Query.read(str(query), encoder) == query
 
 
 def test_times_are_written_on_the_columns_clock():
@@ -303,22 +303,22 @@ def test_times_are_written_on_the_columns_clock():
     times = [dt.datetime(2024, 5, 31, hour, tzinfo=zone) for hour in (1, 5, 9)]
     frame = pd.DataFrame({"t": pd.to_datetime(times)})
     encoder = Encoder().fit(frame)
-    query = Query.of({"t": (times[1], None)}, encoder)
-    assert query == Query.of(str(query), encoder)
+    query = Query.read({"t": (times[1], None)}, encoder)
+    assert query == Query.read(str(query), encoder)
     assert query.matches(frame).tolist() == [False, True, True]
 
 
 def test_nothing_said_is_all_rows_and_an_empty_set_is_impossible():
-    assert str(Query.of(None, ENCODER)) == str(Query.of({}, ENCODER)) == "all rows"
-    assert str(Query.of({"age": (None, None)}, ENCODER)) == "all rows"
-    assert Query.of(None, ENCODER).matches(TABLE).all()
+    assert str(Query.read(None, ENCODER)) == str(Query.read({}, ENCODER)) == "all rows"
+    assert str(Query.read({"age": (None, None)}, ENCODER)) == "all rows"
+    assert Query.read(None, ENCODER).matches(TABLE).all()
     for given_ in ("age < 5 and age > 5", {"age": []}, {"region": []}, {"age": (5, 2)}):
-        query = Query.of(given_, ENCODER)
+        query = Query.read(given_, ENCODER)
         assert query.boxes == ()
-        assert np.exp(P.log_prob(query.parts(ENCODER))).tolist() == [0.0]
+        assert np.exp(P.log_prob(query.evidence(ENCODER))).tolist() == [0.0]
         assert not query.matches(TABLE).any()
-    query = Query.of("age < 5", ENCODER)
-    assert Query.of(query, ENCODER) is query
+    query = Query.read("age < 5", ENCODER)
+    assert Query.read(query, ENCODER) is query
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_nothing_said_is_all_rows_and_an_empty_set_is_impossible():
 )
 def test_facts_that_make_no_sense_are_errors(facts):
     with pytest.raises(QueryError) as caught:
-        Query.of(facts, ENCODER)
+        Query.read(facts, ENCODER)
     assert isinstance(caught.value, DomainError)
 
 
@@ -348,17 +348,17 @@ def test_a_condition_and_its_opposite_are_all(text):
     names = [f"({text}) or k == 1", f"not ({text}) and k == 0"]
     total = sum(
         np.prod([part.weights(v) @ BINNED.columns_[v].counts / 300 for v in range(3)], axis=0).sum()
-        for part in (Query.of(name, BINNED).parts(BINNED) for name in names)
+        for part in (Query.read(name, BINNED).evidence(BINNED) for name in names)
     )
     assert total == pytest.approx(1)
 
 
 def test_what_is_approximate_is_said():
-    assert Query.of("real < 2", BINNED).approximate == []
-    assert "share" in Query.of("whole < 13", BINNED).approximate[0]
-    assert "stands for its bin" in Query.of("real == 0.3", BINNED).approximate[0]
-    query = Query.of("whole < 13", BINNED)
-    assert query.parts(BINNED).weights(0)[0].tolist() == pytest.approx(
+    assert Query.read("real < 2", BINNED).approximate == []
+    assert "share" in Query.read("whole < 13", BINNED).approximate[0]
+    assert "stands for its bin" in Query.read("real == 0.3", BINNED).approximate[0]
+    query = Query.read("whole < 13", BINNED)
+    assert query.evidence(BINNED).weights(0)[0].tolist() == pytest.approx(
         BINNED.columns_[0].between(None, 13, closed="left").tolist()
     )
     assert query.matches(WIDE).tolist() == (WIDE["whole"] < 13).tolist()
@@ -366,45 +366,45 @@ def test_what_is_approximate_is_said():
 
 def test_a_query_moves_to_finer_bins_and_not_to_other_columns():
     fine = Encoder(max_bins=64).fit(WIDE)
-    query = Query.of("whole < 13", BINNED)
+    query = Query.read("whole < 13", BINNED)
     assert (
-        query.parts(fine).weights(0).tolist()
-        == Query.of(str(query), fine).parts(fine).weights(0).tolist()
+        query.evidence(fine).weights(0).tolist()
+        == Query.read(str(query), fine).evidence(fine).weights(0).tolist()
     )
     with pytest.raises(QueryError, match="not what it was"):
-        query.parts(Encoder().fit({"whole": ["a", "b"]}))
+        query.evidence(Encoder().fit({"whole": ["a", "b"]}))
 
 
 def test_integers_of_arrays_are_asked_as_numbers():
     codes = np.array([[0, 1], [2, 0], [1, 1]])
     encoder = Encoder().fit(codes)
-    query = Query.of("x0 >= 1 and x1 == 1", encoder)
+    query = Query.read("x0 >= 1 and x1 == 1", encoder)
     assert query.matches(codes).tolist() == [False, False, True]
-    assert query.parts(encoder).weights(0).tolist() == [[0, 1, 1]]
+    assert query.evidence(encoder).weights(0).tolist() == [[0, 1, 1]]
     with pytest.raises(QueryError, match=r"values 0 \.\. 2"):
-        Query.of("x0 == 7", encoder)
+        Query.read("x0 == 7", encoder)
 
 
 def test_boxes_have_a_limit_and_many_columns_do_not_overflow():
     n = 800
     encoder = Encoder().fit(np.array([[0] * n, [1] * n]))
     wide = " and ".join(f"x{i} == 1" for i in range(n))
-    assert len(Query.of(wide, encoder).boxes) == 1
-    assert len(Query.of(f"not ({wide})", encoder).boxes) == n
-    assert len(Query.of({f"x{i}": 1 for i in range(n)}, encoder).boxes) == 1
+    assert len(Query.read(wide, encoder).boxes) == 1
+    assert len(Query.read(f"not ({wide})", encoder).boxes) == n
+    assert len(Query.read({f"x{i}": 1 for i in range(n)}, encoder).boxes) == 1
     pairs = " and ".join(f"(x{i} == 1 or x{i + 20} == 1)" for i in range(20))
     with pytest.raises(QueryError, match="more than 1000"):
-        Query.of(pairs, encoder)
+        Query.read(pairs, encoder)
     parity = "x0 == 1"
     for i in range(1, 8):
         parity = f"(({parity}) and x{i} == 0 or not ({parity}) and x{i} == 1)"
-    assert len(Query.of(parity, encoder).boxes) == 2**7
-    evidence = Query.of(parity, encoder).parts(encoder)
+    assert len(Query.read(parity, encoder).boxes) == 2**7
+    evidence = Query.read(parity, encoder).evidence(encoder)
     assert isinstance(evidence, Evidence)
     assert len(evidence) == 2**7
     numbers = Encoder(max_bins=4).fit({"n": list(range(20_000))})
     many = " or ".join(f"n == {2 * i}" for i in range(5_000))
-    assert len(Query.of(many, numbers).boxes) == 1
+    assert len(Query.read(many, numbers).boxes) == 1
 
 
 def test_a_condition_that_would_take_long_is_refused_soon():
@@ -415,7 +415,7 @@ def test_a_condition_that_would_take_long_is_refused_soon():
     ]
     start = time.perf_counter()
     with pytest.raises(QueryError, match="more than 1000"):
-        Query.of(" and ".join(lists), encoder)
+        Query.read(" and ".join(lists), encoder)
     assert time.perf_counter() - start < 10
 
 
@@ -445,7 +445,7 @@ def test_unions_of_intervals_are_sets_of_numbers(ours, theirs):
 def test_it_is_quick():
     start = time.perf_counter()
     for _ in range(100):
-        Query.of("region == 'east' and 1 <= age < 5 or bmi > 1", ENCODER).parts(ENCODER)
+        Query.read("region == 'east' and 1 <= age < 5 or bmi > 1", ENCODER).evidence(ENCODER)
     assert time.perf_counter() - start < 2
 
 
@@ -468,13 +468,13 @@ def test_a_number_that_nobody_has_is_in_no_bin(name, number):
             [a or b == GAPS[name][0] for a, b in zip(seen, GAPS[name], strict=True)],
         ),
     ]:
-        query = Query.of(text, encoder)
-        weights = query.parts(encoder).weights(variable).sum(axis=0)
+        query = Query.read(text, encoder)
+        weights = query.evidence(encoder).weights(variable).sum(axis=0)
         assert weights[values].tolist() == wanted
         assert query.matches(GAPS).tolist() == wanted
-        remarked = any("no training row has" in note for note in query.approximate)
+        remarked = any("no such value in the training data" in note for note in query.approximate)
         assert remarked == (not any(seen))
-    facts = Query.of({name: number}, encoder).parts(encoder).weights(variable)[0]
+    facts = Query.read({name: number}, encoder).evidence(encoder).weights(variable)[0]
     assert facts[values].tolist() == seen
 
 
@@ -484,19 +484,19 @@ def test_numbers_that_a_bin_of_many_does_not_reach():
         wide = int(np.argmax(column.highs - column.lows))
         inside = float(np.ceil(column.lows[wide]) if column.step else column.means[wide])
         beyond = float(column.highs.max()) + 1
-        found = Query.of(f"{column.name} == {inside!r}", BINNED).parts(BINNED)
+        found = Query.read(f"{column.name} == {inside!r}", BINNED).evidence(BINNED)
         assert np.flatnonzero(found.weights(BINNED.variable(column.name))[0]).tolist() == [wide]
-        query = Query.of(f"{column.name} == {beyond!r}", BINNED)
-        assert not np.any(query.parts(BINNED).weights(BINNED.variable(column.name)))
-        assert "no training row has" in query.approximate[0]
-    odd = Query.of("whole == 12.5", BINNED)
-    assert not np.any(odd.parts(BINNED).weights(BINNED.variable("whole")))
+        query = Query.read(f"{column.name} == {beyond!r}", BINNED)
+        assert not np.any(query.evidence(BINNED).weights(BINNED.variable(column.name)))
+        assert "no such value in the training data" in query.approximate[0]
+    odd = Query.read("whole == 12.5", BINNED)
+    assert not np.any(odd.evidence(BINNED).weights(BINNED.variable("whole")))
 
 
 def test_parentheses_stand_where_a_condition_is_an_or():
-    either = Query.of("age==1 or(flag==true)", ENCODER)
-    both = either & Query.of({"bmi": (0, None)}, ENCODER)
+    either = Query.read("age==1 or(flag==true)", ENCODER)
+    both = either & Query.read({"bmi": (0, None)}, ENCODER)
     assert str(both) == "(age==1 or(flag==true)) and bmi >= 0"
-    assert Query.of(str(both), ENCODER) == both
-    text = Query.of("region == 'north' and (age == 1 or flag == true)", ENCODER)
-    assert Query.of(str(text & either), ENCODER) == text & either
+    assert Query.read(str(both), ENCODER) == both
+    text = Query.read("region == 'north' and (age == 1 or flag == true)", ENCODER)
+    assert Query.read(str(text & either), ENCODER) == text & either

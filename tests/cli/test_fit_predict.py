@@ -15,7 +15,7 @@ from pyarrow import csv, feather, parquet
 
 from commands import bad, good, parsed, people, run
 from expecta import ChowLiu, CircuitClassifier, CircuitRegressor
-from expecta.cli import tables
+from expecta.cli import table_files
 
 ROWS = {
     "age": [40, None, 33, 50],
@@ -48,24 +48,24 @@ def test_every_format_reads_the_same(tmp_path, monkeypatch):
         writer.write_table(table)
     table.to_pandas().to_json(tmp_path / "a.jsonl", orient="records", lines=True)
     for path in sorted(tmp_path.iterdir()):
-        found = tables.read(str(path))
+        found = table_files.read(str(path))
         assert found.column_names == table.column_names, path
         assert found.cast(table.schema).equals(table), path
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
-    assert tables.read("-").equals(table)
+    assert table_files.read("-").equals(table)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".arrow", ".feather"])
 def test_what_is_written_is_read_again(tmp_path, ending):
     table = people(20)
-    tables.write(table, str(tmp_path / f"a{ending}"))
-    assert tables.read(str(tmp_path / f"a{ending}")).equals(table)
+    table_files.write(table, str(tmp_path / f"a{ending}"))
+    assert table_files.read(str(tmp_path / f"a{ending}")).equals(table)
 
 
 def test_categories_of_arrow_are_written_as_texts(tmp_path):
     table = pa.table({"a": pa.array(["x", "y", None]).dictionary_encode()})
-    tables.write(table, str(tmp_path / "a.csv"))
-    assert tables.read(str(tmp_path / "a.csv")).to_pydict() == {"a": ["x", "y", None]}
+    table_files.write(table, str(tmp_path / "a.csv"))
+    assert table_files.read(str(tmp_path / "a.csv")).to_pydict() == {"a": ["x", "y", None]}
 
 
 # -- fit ----------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def test_fit_with_holes_in_the_target(tmp_path):
     cost = table["cost"].to_numpy().copy()
     cost[[3, 5]] = np.nan
     table = table.set_column(3, "cost", pa.array(cost, from_pandas=True))
-    tables.write(table, str(tmp_path / "a.csv"))
+    table_files.write(table, str(tmp_path / "a.csv"))
     words = ["fit", tmp_path / "a.csv", "-t", "cost", "-o", tmp_path / "m", "--density", "chow-liu"]
     line = bad(*words)
     assert "unknown in 2 row(s), the first of them row 3" in line
@@ -127,7 +127,7 @@ def test_kind_of_target(place, tmp_path):
 
     def kind(values, asked=None):
         table = pa.table({"x": list(range(len(values))), "y": values})
-        return Task.of(table, "y", (), asked, False)
+        return Task.from_table(table, "y", (), asked, False)
 
     assert kind(["a", "b", "a"]).classify
     assert kind([True, False, True]).classify
@@ -181,7 +181,7 @@ def test_what_the_model_does_not_know_is_noted(place):
     text = "age,smoker\n40,perhaps\n30,yes\n"
     found = run("predict", place / "cost.expecta", "-", stdin=text)
     assert "no column 'region'" in found.stderr
-    assert "'smoker' has values that training had not, in 1 row(s)" in found.stderr
+    assert "'smoker' has values that are not in the training data, in 1 row(s)" in found.stderr
     first = csv.read_csv(pa.py_buffer(found.stdout.encode())).to_pydict()["cost_predicted"][0]
     model = CircuitRegressor.load(place / "cost.expecta")
     unknown = {"age": [40], "smoker": [None], "region": [None]}

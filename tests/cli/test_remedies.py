@@ -157,8 +157,16 @@ USAGE = [
     (["ask"], "model", "expecta ask --help"),
     (["ask", "m", "--plot", "x.foo"], ".png, .svg, .pdf, not x.foo", "expecta ask --help"),
     (["stability", "m", "t", "--threshold", "x"], "'--threshold'", "expecta stability --help"),
-    (["stability", "m", "t", "--threshold", "nan"], "nan is no number", "stability --help"),
-    (["stability", "m", "t", "--threshold=-inf"], "-inf is no number", "stability --help"),
+    (
+        ["stability", "m", "t", "--threshold", "nan"],
+        "nan is not a finite number",
+        "stability --help",
+    ),
+    (
+        ["stability", "m", "t", "--threshold=-inf"],
+        "-inf is not a finite number",
+        "stability --help",
+    ),
 ]
 
 
@@ -254,6 +262,6 @@ def test_constant_targets_and_single_rows(tmp_path):
     assert "nan" not in found.stdout
     model = tmp_path / "m.expecta"
     found = run("predict", model, "-", "--interval", 0.9, stdin="a\n1\n")
-    assert "too few to tell" in found.stderr
+    assert "too few training rows for 90% intervals" in found.stderr
     found = fitted(tmp_path, lines("a,y", 12, lambda i: f"{i % 3},yes"))
     assert "all rows have one class" in found.stdout

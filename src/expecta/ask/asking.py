@@ -1,4 +1,4 @@
-"""Questions about a model and groups of rows, as methods of estimators."""
+"""Answer questions about a model's output over groups and rows, as methods of estimators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from expecta.ask.decisions import Stability, Sufficient
     from expecta.ask.dependence import Dependence
     from expecta.ask.disparities import Disparities
-    from expecta.ask.group_answers import Comparison, Group
+    from expecta.ask.groups import Comparison, Group
     from expecta.ask.next_question import NextQuestion
     from expecta.ask.outliers import Outliers
     from expecta.ask.shapley import Shapley
@@ -26,9 +26,9 @@ class Asking(ABC):
 
     A group is a text such as ``"smoker == 'yes' and 30 <= age < 40"`` or a mapping from columns
     to facts (a value, a list, an interval ``(low, high)``). ``of`` names the class whose
-    probability is asked about, by default the second of two; for a regressor with several
-    outputs it is the place of one. Answers print themselves, and have ``to_dict`` and
-    ``to_frame``. What is exact for a model is in their ``exactness``.
+    probability the question is about, by default the second of two; for a regressor with several
+    outputs it is the index of one. Answers print themselves, and have ``to_dict``, ``to_frame``
+    and most of them ``plot``. Their ``exactness`` says what is exact, given the learned density.
     """
 
     density_: Density
@@ -38,12 +38,17 @@ class Asking(ABC):
     def ask(self, query: Any = None, /, *, of: Any = None, **facts: Any) -> Group:
         """Describe the model's output over a group: mean, spread, quantiles, share.
 
+        Mean, spread and quantiles are those of the *model's output* over the members of the
+        group, not of the target. Exact, given the learned density, or with the error stated.
+        Where the group is rare in the training data the density decides: compare the mean with
+        the plain average of the target over the training rows in the group, which is given too.
+
         Parameters
         ----------
         query
             The group: a text, or a mapping from columns to facts; None is everyone.
         of
-            The class, or the place of the output, that is asked about.
+            The class, or the index of the output.
         facts
             Further facts, by column: ``ask(smoker="yes", age=(30, 40))``. For a column that is
             called ``of`` pass a mapping.
@@ -51,39 +56,53 @@ class Asking(ABC):
         Returns
         -------
         Group
-            Mean and standard deviation of the *model's output*, exact or with an error; its
-            quantiles; the group's probability, exact; and beside these the number of training
-            rows in the group and the plain average of their target. A group of probability
-            zero has NaN and a remark. Cost: one distribution of the output for each of the
-            disjoint boxes that the group is made of.
+            A group of probability zero has NaN and a remark.
+
+        Examples
+        --------
+        >>> from expecta import ChowLiu, CircuitRegressor
+        >>> table = {"smoker": ["no", "yes"] * 20, "children": [0, 0, 1, 2] * 10}
+        >>> model = CircuitRegressor(density=ChowLiu()).fit(table, [1.0, 9.0] * 20)
+        >>> group = model.ask(smoker="yes")
+        >>> round(group.mean, 2), round(group.share, 2), group.rows
+        (9.0, 0.5, 20)
+
+        Notes
+        -----
+        Cost: one distribution of the output for each of the disjoint boxes that the group is
+        made of.
         """
-        from expecta.ask.ask_group import ask
+        from expecta.ask.groups import ask
 
         return ask(self.expected_output(of), query, facts)
 
     def compare(self, a: Any, b: Any, *, of: Any = None) -> Comparison:
         """Compare two groups: difference and ratio of means, and who is above whom.
 
+        Means are as exact as those of :meth:`ask`. The probability that a random member of
+        ``a`` is above one of ``b`` is read from both distributions on a grid, with its error.
+
         Parameters
         ----------
         a, b
             The groups, as :meth:`ask` takes them.
         of
-            The class, or the place of the output, that is asked about.
+            The class, or the index of the output.
 
         Returns
         -------
         Comparison
-            Means are as exact as those of :meth:`ask`. The probability that a random member
-            of a is above one of b is read from both distributions on a grid, and says how
-            far it may be off. Cost: that of two groups.
+            Cost: that of two groups.
         """
-        from expecta.ask.ask_group import compare
+        from expecta.ask.groups import compare
 
         return compare(self.expected_output(of), a, b)
 
     def split(self, *columns: str, given: Any = None, bins: int = 4, of: Any = None) -> Split:
         """Divide a population by some columns, and describe the output over each part.
+
+        As exact as :meth:`ask`. Groups in which the density expects fewer than five training
+        rows are marked as rare: do not trust their means much.
 
         Parameters
         ----------
@@ -92,16 +111,15 @@ class Asking(ABC):
         given
             The population, as :meth:`ask` takes groups; None is everyone.
         bins
-            Numbers are cut into so many groups of about equal share, at edges of the
+            Number of groups of about equal share that numbers are cut into, at edges of the
             density's bins: no bin is cut.
         of
-            The class, or the place of the output, that is asked about.
+            The class, or the index of the output.
 
         Returns
         -------
         Split
-            As exact as :meth:`ask`. Groups in which the density expects fewer than five
-            training rows are marked as rare. Cost: one batch of expectations.
+            Cost: one batch of expectations.
         """
         from expecta.ask.split import split
 
@@ -110,7 +128,12 @@ class Asking(ABC):
     def dependence(
         self, column: str, given: Any = None, grid: Any = None, of: Any = None
     ) -> Dependence:
-        """Follow the model's output along a column, together with what goes with it, and alone.
+        """Follow the model's output along a column, with the columns that vary with it and alone.
+
+        E[output | column = value] lets the other columns vary with the value. Partial
+        dependence is the expectation if the column alone were set to the value while the
+        others stay as they are in the population; it also averages over combinations that
+        never occur. Both are as exact as the means of :meth:`ask`; neither is causal.
 
         Parameters
         ----------
@@ -121,15 +144,12 @@ class Asking(ABC):
         grid
             The values, or into how many groups to merge the bins of numbers, by default 50.
         of
-            The class, or the place of the output, that is asked about.
+            The class, or the index of the output.
 
         Returns
         -------
         Dependence
-            E[output | column = value], its spread, and partial dependence: the expectation if
-            the column alone were set to the value while the others stay as they are in the
-            population. Both as exact as means of :meth:`ask`; partial dependence also asks
-            about combinations that never occur. Cost: two batches of expectations.
+            Cost: two batches of expectations.
         """
         from expecta.ask.dependence import dependence
 
@@ -142,7 +162,26 @@ class Asking(ABC):
     ) -> NextQuestion:
         """Rank unknown columns by how much knowing them would settle the output, per cost.
 
-        See :func:`expecta.ask.next_question.next_question` for what is exact, and the cost.
+        The expected reduction of the variance is Var(E[output | known, column]) over the
+        values that the column may have. Exact, given the learned density, where means are;
+        else with a standard error, and without the bias that sampling adds. A number would
+        become known up to its bin.
+
+        Parameters
+        ----------
+        row_or_query
+            What is known: a mapping from columns to facts, a condition as text, or a table with
+            one row. A column of which a set or an interval is known counts as unknown.
+        cost
+            What it costs to know each column, above zero; 1 for those not named.
+        of
+            The class, or the index of the output.
+
+        Returns
+        -------
+        NextQuestion
+            By reduction, or by reduction per cost where costs are given. Cost: one batch of
+            expectations, a row for each value of each unknown column.
         """
         from expecta.ask.next_question import next_question
 
@@ -151,7 +190,23 @@ class Asking(ABC):
     def stability(self, rows: Any, threshold: float, *, of: Any = None) -> Stability:
         """Compute how likely each row's decision stands once its unknown inputs are known.
 
-        See :func:`expecta.ask.decisions.stability` for what is exact, and the cost.
+        The decision is whether E[output | known] >= threshold, and it stands with
+        P(output >= threshold | known) or its complement. A complete row's decision stands.
+
+        Parameters
+        ----------
+        rows
+            A table, or one row as a mapping.
+        threshold
+            The decision is "yes" from this expected output on.
+        of
+            The class, or the index of the output.
+
+        Returns
+        -------
+        Stability
+            Probabilities with an error: a bound, or a standard error (see ``exactness``).
+            Cost: one distribution per distinct row.
         """
         from expecta.ask.decisions import stability
 
@@ -162,20 +217,59 @@ class Asking(ABC):
     ) -> Sufficient:
         """Find a smallest set of known columns that keeps a row's decision by itself.
 
-        See :func:`expecta.ask.decisions.sufficient` for what is exact, and the cost.
+        A set is sufficient if the decision has at least ``probability`` given these columns
+        alone, with all others unknown; probabilities are those of :meth:`stability`. Of the
+        sufficient sets of the smallest size the most probable is taken. With up to 12 known
+        columns all sets are tried; with more it is a search, and ``proven`` says whether every
+        smaller set was tried.
+
+        Parameters
+        ----------
+        row
+            A mapping from columns to values, or a table with one row.
+        threshold
+            The decision is "yes" from this expected output on.
+        probability
+            How probable the same decision must be.
+        of
+            The class, or the index of the output.
+
+        Returns
+        -------
+        Sufficient
+            Cost: one distribution for each set that is tried.
         """
         from expecta.ask.decisions import sufficient
 
         return sufficient(self.expected_output(of), row, threshold, probability=probability)
 
-    def shapley(self, rows: Any, *, of: Any = None, seed: int = 0) -> Shapley:
+    def shapley(self, rows: Any, *, of: Any = None, random_state: int = 0) -> Shapley:
         """Compute conditional Shapley values: how the known columns share the expected output.
 
-        See :func:`expecta.ask.shapley.shapley` for what is exact, and the cost.
+        The value of a coalition S is E[output | the columns in S], everything else unknown, as
+        ``predict`` has it; so columns share what they tell together. A row's values and the
+        base add up to its prediction. With up to 12 known columns all coalitions are asked, and
+        the values are as exact as means are; with more, a value is the mean over random orders
+        of the columns and their reverses, with a standard error.
+
+        Parameters
+        ----------
+        rows
+            A table, or one row as a mapping.
+        of
+            The class, or the index of the output.
+        random_state
+            Seed of the random orders.
+
+        Returns
+        -------
+        Shapley
+            Cost: 2^columns expectations for each row, of which equal ones are shared; beyond 12
+            columns at most 512 orders for each row.
         """
         from expecta.ask.shapley import shapley
 
-        return shapley(self.expected_output(of), rows, seed=seed)
+        return shapley(self.expected_output(of), rows, random_state)
 
     # -- audits -----------------------------------------------------------------------
 
@@ -191,18 +285,58 @@ class Asking(ABC):
     ) -> Disparities:
         """Search groups in which a sensitive column changes the expected output by ``delta``.
 
-        See :func:`expecta.ask.disparities.disparities` for what is exact, and
-        the cost.
+        A group is a conjunction of up to ``size`` facts on other columns: a category, or one of
+        four ranges of about equal share of a number. Disclosed is one value of a sensitive
+        column, or one of each where several are named. The gap, E[output | group, attribute] -
+        E[output | group], is as exact as means are. Every group is compared, except those whose
+        probability with the attribute is below 0.001, and groups within these.
+
+        Parameters
+        ----------
+        sensitive
+            One or several columns.
+        delta
+            Report gaps of at least this size; by default the 20 largest.
+        size
+            The largest number of facts that make a group.
+        rows
+            A table: parity is then also that of its rows' predictions. A row in which the
+            sensitive column is unknown counts for each of its values with the exact posterior
+            probability given the rest of the row.
+        given
+            The population, as :meth:`ask` takes groups; None is everyone.
+        of
+            The class, or the index of the output.
+
+        Returns
+        -------
+        Disparities
+            Cost: two expectations for each group and attribute; more than 50,000 of them are a
+            `TooManyGroupsError`.
         """
         from expecta.ask.disparities import disparities
 
-        asked = self.expected_output(of)
-        return disparities(asked, sensitive, delta=delta, size=size, rows=rows, given=given)
+        output = self.expected_output(of)
+        return disparities(output, sensitive, delta=delta, size=size, rows=rows, given=given)
 
     def outliers(self, rows: Any) -> Outliers:
-        """Measure how unlike the training rows some rows are, whatever is missing in them.
+        """Measure how unlike the training data rows are, whatever is missing in them.
 
-        See :func:`expecta.ask.outliers.outliers` for what is exact, and the cost.
+        Log-probabilities, of rows and of each column given the other known ones, are exact under
+        the learned density, in which a number is its bin. Since the size of a bin decides how
+        likely it is, rows are compared with 2,000 random rows known in the same columns, with a
+        standard error, and columns by the probability of a value that is at most as likely.
+
+        Parameters
+        ----------
+        rows
+            A table, or one row as a mapping.
+
+        Returns
+        -------
+        Outliers
+            Cost: the random rows for each pattern of missing values, and two passes over the
+            circuit for each cell.
         """
         from expecta.ask.outliers import outliers
 
@@ -218,6 +352,11 @@ class Asking(ABC):
         ----------
         of
             The class, or the index of the output.
+
+        Returns
+        -------
+        ExpectedOutput
+            The same object until the model is fitted again.
         """
         learned, kept = self.__dict__.get("_outputs", (None, {}))
         if learned is not self._learned():

@@ -1,4 +1,4 @@
-"""The parts that a column falls into when groups are made: categories, or quarters of numbers."""
+"""Divide columns into the parts that groups are made of: categories, or ranges of numbers."""
 
 from __future__ import annotations
 
@@ -7,23 +7,81 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 import numpy as np
 
-from expecta.ask.language.column_sets import Chosen, Intervals
+from expecta.ask.language.column_sets import Intervals, ValueSet
 from expecta.ask.language.conditions import quoted
 from expecta.ask.populations import Population
 from expecta.common.arrays import Floats, Ints
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.column import Column
+from expecta.tables.encoder import Encoder
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.scalars import TIMES
+from expecta.tables.training_rows import TrainingRows
 
-__all__ = ["Part", "parts_of"]
+__all__ = ["ColumnGroups", "ColumnPart", "column_parts", "divide_column"]
 
-QUARTERS = 4  # parts of a column of numbers
+MAX_PARTS = 4  # of a column of numbers
 DIGITS = 6  # of the ends of a part
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnGroups:
+    """A column divided into groups of neighbouring bins, or of single categories."""
+
+    variable: int
+    column: Column
+    group: Ints  # of each value of the column
+    labels: tuple[str, ...]
+
+    @property
+    def values(self) -> list[Ints]:
+        """The values of the column in each group."""
+        return [np.flatnonzero(self.group == group) for group in range(len(self.labels))]
+
+    def group_of(self, rows: TrainingRows) -> Ints:
+        """Return the group of each training row, -1 where it is unknown."""
+        codes = rows.codes(self.column, self.variable)
+        return np.where(codes < 0, -1, self.group[codes])
+
+
+def divide_column(encoder: Encoder, name: str, share: Floats, n_groups: int) -> ColumnGroups:
+    """Divide a column: categories one by one, numbers into groups of about equal share.
+
+    Where "missing" is a value of a column of numbers, it is a group of its own.
+    """
+    variable = encoder.variable(name)
+    column = encoder.columns_[variable]
+    used = np.flatnonzero(share > 0)
+    numbers = used
+    if isinstance(column.plain, NumberColumn):
+        numbers = used[used < column.plain.cardinality]
+    group = np.arange(len(used))
+    if isinstance(column.plain, NumberColumn) and len(numbers) > n_groups:
+        equal = _equal_shares(share[numbers], n_groups)
+        equal = np.append(equal, np.full(len(used) - len(numbers), n_groups))
+        group = np.unique(equal, return_inverse=True)[1].ravel()
+    labels = tuple(_label(column, used[group == i]) for i in range(int(group[-1]) + 1))
+    near = np.minimum(np.searchsorted(used, np.arange(len(share))), len(used) - 1)
+    return ColumnGroups(variable, column, group[near], labels)  # what is impossible goes along
+
+
+def _equal_shares(share: Floats, n_groups: int) -> Ints:
+    """Return the group of each bin: that of the equal shares which the middle of its own is in."""
+    middle = (np.cumsum(share) - 0.5 * share) / share.sum()
+    group: Ints = np.minimum((middle * n_groups).astype(np.int64), n_groups - 1)
+    return group
+
+
+def _label(column: Column, values: Ints) -> str:
+    """Write a group of neighbouring values."""
+    first, last = column.labels[int(values[0])], column.labels[int(values[-1])]
+    if len(values) == 1:
+        return first
+    return f"{first.split(' to ')[0]} to {last.split(' to ')[-1]}"
+
+
 @dataclass(frozen=True)
-class Part:
+class ColumnPart:
     """Some values of a variable, and how they are called."""
 
     variable: int
@@ -36,43 +94,43 @@ class Part:
         return np.array(self.members, np.int64)
 
 
-def parts_of(subject: ExpectedOutput, population: Population) -> list[list[Part]]:
+def column_parts(subject: ExpectedOutput, population: Population) -> list[list[ColumnPart]]:
     """Return the parts of every column that the population can be in.
 
     A category is a part of its own, and so is a number where up to four bins have data. The
     bins of other numbers make four parts of about equal share of the population, fewer where
     a bin has more than that.
     """
-    weight = population.weight / population.weight.sum()
-    posterior = subject.circuit.marginals(population.evidence)
+    shares = population.marginals(subject)
     return [
-        _parts(variable, column, weight @ posterior[variable])
+        _parts(variable, column, shares[variable])
         for variable, column in enumerate(subject.encoder.columns_)
     ]
 
 
-def _parts(variable: int, column: Column, share: Floats) -> list[Part]:
+def _parts(variable: int, column: Column, share: Floats) -> list[ColumnPart]:
     used = np.flatnonzero(share > 0)
     if not isinstance(column, NumberColumn):
-        return [Part(variable, (i,), _text(column, used[[k]])) for k, i in enumerate(used.tolist())]
+        single = used[:, None]
+        return [ColumnPart(variable, tuple(c.tolist()), _text(column, c)) for c in single]
     filled = column.counts[used] > 0
-    place = np.maximum(np.cumsum(filled) - 1, 0)  # a bin without data goes with the one before
-    if place[-1] >= QUARTERS:
-        middle = np.cumsum(share[used]) - 0.5 * share[used]
-        place = np.minimum((middle * QUARTERS).astype(np.int64), QUARTERS - 1)
+    part = np.maximum(np.cumsum(filled) - 1, 0)  # a bin without data goes with the one before
+    if part[-1] >= MAX_PARTS:
+        part = _equal_shares(share[used], MAX_PARTS)
     parts = []
-    for one in np.unique(place).tolist():
-        some = place == one
-        seen = used[some & filled] if np.any(some & filled) else used[some]
-        parts.append(Part(variable, tuple(used[some].tolist()), _text(column, seen)))
+    for i in np.unique(part).tolist():
+        bins = used[part == i]
+        with_data = used[(part == i) & filled]
+        text = _text(column, with_data if len(with_data) else bins)
+        parts.append(ColumnPart(variable, tuple(bins.tolist()), text))
     return parts
 
 
 def _text(column: Column, values: Ints) -> str:
-    """Write a part as a condition on what was seen in it."""
+    """Write a part as a condition on the training data in it."""
     name = quoted(column.name)
     if not isinstance(column, NumberColumn):
-        return Chosen(frozenset(values.tolist()), column.cardinality).text(name, column)
+        return ValueSet(frozenset(values.tolist()), column.cardinality).text(name, column)
     ends = float(column.lows[values[0]]), float(column.highs[values[-1]])
     if column.kind not in TIMES:
         ends = _short(column, ends, (int(values[0]), int(values[-1])))

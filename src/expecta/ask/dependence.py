@@ -1,34 +1,31 @@
-"""How a model's output goes with one column: what is seen with it, and what it does alone."""
+"""Follow a model's output along one column: with the columns that vary with it, and alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from expecta.ask.column_parts import divide_column
 from expecta.ask.language.column_sets import within_bin, written
-from expecta.ask.language.conditions import quoted
+from expecta.ask.language.query import no_such_value
 from expecta.ask.populations import Population
 from expecta.ask.printed_answer import PrintedAnswer
-from expecta.ask.split import cut
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.common.text import number
 from expecta.expected.expected_output import Answer, ExpectedOutput
 from expecta.tables.column import Column
+from expecta.tables.encoder import Encoder
 from expecta.tables.number_column import NumberColumn
-from expecta.tables.scalars import number as number_of
-
-if TYPE_CHECKING:
-    from expecta.ask.displays import DependenceDisplay
 
 __all__ = ["Dependence", "dependence"]
 
-POINTS = 50  # groups of cells of numbers
-ALIKE = 0.01  # of the range of means: less is no difference
+MAX_POINTS = 50  # groups of bins of numbers
+ALIKE = 0.01  # of the largest mean: less is no difference
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,23 +34,25 @@ class Dependence(PrintedAnswer):
 
     Attributes
     ----------
-    name, column, given
-        What the model's output is called, the column, and the population.
+    name, is_probability, column, given
+        What the model's output is called, whether it is a probability, the column, and the
+        population.
     labels, at
-        The values, in words; for numbers also where they lie: the mean of their cells, None
+        The values, in words; for numbers also where they lie: the mean of their bins, None
         for categories.
     share
         Probability of each value within the population.
     mean, error, std
-        E[output | column = value]: the others are what goes with the value. Its error, and the
+        E[output | column = value]: the other columns vary with the value. Its error, and the
         spread of the output about it: not the uncertainty of y.
     partial, partial_error
-        Partial dependence: the others are as they are in the whole population.
+        Partial dependence, and its error: the other columns are as in the whole population.
     exactness, remarks
         What is exact; what to bear in mind.
     """
 
     name: str
+    is_probability: bool
     column: str
     given: str
     labels: tuple[str, ...]
@@ -67,6 +66,8 @@ class Dependence(PrintedAnswer):
     exactness: str
     remarks: tuple[str, ...]
 
+    display = "DependenceDisplay"
+
     @property
     def difference(self) -> str:
         """A sentence on how the two differ."""
@@ -75,21 +76,15 @@ class Dependence(PrintedAnswer):
         worst = int(np.nanargmax(np.abs(gap))) if np.any(np.isfinite(gap)) else 0
         if not np.isfinite(gap[worst]) or abs(gap[worst]) <= ALIKE * np.nanmax(np.abs(both)):
             return (
-                f"Among those with a value of {self.column}, {self.name} is what it would be if "
-                f"{self.column} alone were changed, within {ALIKE:.0%}: other columns that go with "
-                f"it matter little."
+                f"The expectation of {self.name} by {self.column} and its partial dependence "
+                f"differ by less than {ALIKE:.0%}: other columns that vary with {self.column} "
+                f"matter little."
             )
         return (
-            f"Where {self.column} is {self.labels[worst]}, {self.name} is "
-            f"{number(abs(float(gap[worst])))} {'more' if gap[worst] > 0 else 'less'} than if "
-            f"{self.column} alone were changed for everyone: other columns go with it."
+            f"Where {self.column} is {self.labels[worst]}, the difference between the expectation "
+            f"of {self.name} and its partial dependence is {number(float(gap[worst]))}: other "
+            f"columns vary with {self.column}."
         )
-
-    def plot(self, ax: Any = None) -> DependenceDisplay:
-        """Draw it, on axes of yours or on new ones; needs matplotlib."""
-        from expecta.ask.displays import DependenceDisplay
-
-        return DependenceDisplay(self).plot(ax)
 
     def head(self) -> list[str]:
         """Return the sentence before the table."""
@@ -114,26 +109,25 @@ class Dependence(PrintedAnswer):
 
 def dependence(subject: ExpectedOutput, column: str, given: Any, grid: Any) -> Dependence:
     """Follow a model's output along a column; see :meth:`Asking.dependence`."""
-    population = Population.of(subject, given)
-    variable = subject.encoder.variable(column)
-    part = population.weight / population.weight.sum()
-    cells = part @ subject.circuit.marginals(population.evidence)[variable]
-    values, labels, absent = _values(subject, str(column), cells, grid)
-    groups = [((variable, one),) for one in values]
-    evidence = population.within(groups)
-    weight = _weight(subject, evidence, population)
+    population = Population.read(subject, given)
+    column, variable = str(column), subject.encoder.variable(column)
+    bin_shares = population.marginals(subject)[variable]
+    values, labels, absent = _grid(subject.encoder, column, bin_shares, grid)
+    evidence = population.within([((variable, group),) for group in values])
+    weight = population.weights(subject, evidence)
     mean, error = subject.averages(evidence, weight)
     std = np.sqrt(subject.spreads(evidence, weight)[0])
-    partial, loose = _partial(subject, str(column), population, _weighed(values, cells))
+    partial, partial_error = _partial(subject, column, population, _weights(values, bin_shares))
     at = None
     if isinstance(subject.encoder.columns_[variable], NumberColumn):
-        own = subject.encoder.columns_[variable].means
-        at = np.array([_mean(cells[one], own[one]) for one in values])
+        means = subject.encoder.columns_[variable].means
+        at = np.array([_mean(bin_shares[group], means[group]) for group in values])
         at[list(absent)] = list(absent.values())
-    lacking = [f"no training row has {quoted(str(column))} = {labels[i]}" for i in absent]
+    lacking = [no_such_value(column, [labels[i]]) for i in absent]
     return Dependence(
         subject.name,
-        str(column),
+        subject.is_probability,
+        column,
         population.written,
         tuple(labels),
         at,
@@ -142,51 +136,51 @@ def dependence(subject: ExpectedOutput, column: str, given: Any, grid: Any) -> D
         error,
         std,
         partial,
-        loose,
+        partial_error,
         subject.exactness,
         (*population.approximate, *lacking),
     )
 
 
-def _values(
-    subject: ExpectedOutput, name: str, cells: Floats, grid: Any
+def _grid(
+    encoder: Encoder, name: str, bin_shares: Floats, grid: Any
 ) -> tuple[list[Ints], list[str], dict[int, float]]:
     """Return the values of the column in each group of the grid, and their labels.
 
-    Also the numbers of the grid that no training row can have had, by place: they have no value.
+    Also the numbers of the grid that no training row can have had, by index: they have no value.
     """
-    column = subject.encoder.column(name)
+    column = encoder.column(name)
     if grid is None or isinstance(grid, int):
         if grid is not None and grid < 1:
             raise DomainError(f"grid is a number of points from 1 on, or values, not {grid}")
-        found = cut(subject, name, cells, POINTS if grid is None else grid)
-        return found.values, list(found.labels), {}
-    asked = list(dict.fromkeys(_place(column, value) for value in grid))
-    if not asked:
+        groups = divide_column(encoder, name, bin_shares, MAX_POINTS if grid is None else grid)
+        return groups.values, list(groups.labels), {}
+    points = list(dict.fromkeys(_point(column, value) for value in grid))
+    if not points:
         raise DomainError("grid has no values")
     return (
-        [np.array([code] if at is None else [], np.int64) for code, at in asked],
-        [column.labels[code] if at is None else written(at, column) for code, at in asked],
-        {place: at for place, (_, at) in enumerate(asked) if at is not None},
+        [np.array([code] if at is None else [], np.int64) for code, at in points],
+        [column.labels[code] if at is None else written(at, column) for code, at in points],
+        {i: at for i, (_, at) in enumerate(points) if at is not None},
     )
 
 
-def _place(column: Column, value: Any) -> tuple[int, float | None]:
-    """Return the value of something that the user says, and the number if no bin reaches it."""
+def _point(column: Column, value: Any) -> tuple[int, float | None]:
+    """Return the code of a value that the user gives, and the number if it is in no bin."""
     code = column.code(value)
     if isinstance(column.plain, NumberColumn) and code < column.plain.cardinality:
-        at = number_of(value, column.kind, column.zone)
+        at = column.to_number(value)
         if not within_bin(column, at):
             return code, at
     return code, None
 
 
-def _weighed(values: list[Ints], cells: Floats) -> Floats:
-    """Return the weight of each cell in each group: that in the population, if it has any."""
-    weights = np.zeros((len(values), len(cells)))
-    for group, one in enumerate(values):
-        most = cells[one].max(initial=0.0)
-        weights[group, one] = cells[one] / most if most > 0 else 1.0
+def _weights(values: list[Ints], bin_shares: Floats) -> Floats:
+    """Return the weight of each bin in each group: that in the population, if it has any."""
+    weights = np.zeros((len(values), len(bin_shares)))
+    for group, codes in enumerate(values):
+        largest = bin_shares[codes].max(initial=0.0)
+        weights[group, codes] = bin_shares[codes] / largest if largest > 0 else 1.0
     return weights
 
 
@@ -195,43 +189,36 @@ def _partial(
 ) -> Answer:
     """Compute the partial dependence where the column has the weights of each group.
 
-    What the population says of the column itself is about others that go with it: each such
+    What the population says of the column itself is about others that vary with it: each such
     fact has a density in which the column is independent of the others given the fact.
     """
     variable, evidence = subject.encoder.variable(column), population.evidence
     states, codes = evidence.states[variable], evidence.codes[variable]
     groups, parts = len(weights), len(evidence)
-    found: dict[int, tuple[Floats, Floats]] = {}
+    by_state: dict[int, tuple[Floats, Floats]] = {}
     for state in np.unique(codes).tolist():
-        said = states[state]
-        alone = subject.apart(column, None if np.all(said == said[0]) else said)
+        fact = states[state]
+        alone = subject.apart(column, None if np.all(fact == fact[0]) else fact)
         rows = np.flatnonzero(codes == state)
-        asked = _set(evidence[np.tile(rows, groups)], variable, np.repeat(weights, len(rows), 0))
-        value, error = alone.terms(asked)
-        found[state] = value.reshape(groups, len(rows), -1), error.reshape(groups, len(rows), -1)
-    k = next(iter(found.values()))[0].shape[-1]
+        further = np.repeat(weights, len(rows), 0)
+        value, error = alone.terms(_replace(evidence[np.tile(rows, groups)], variable, further))
+        by_state[state] = value.reshape(groups, len(rows), -1), error.reshape(groups, len(rows), -1)
+    k = next(iter(by_state.values()))[0].shape[-1]
     terms, errors = np.zeros((2, groups, parts, k))
-    for state, (value, error) in found.items():
+    for state, (value, error) in by_state.items():
         terms[:, codes == state], errors[:, codes == state] = value, error
     possible = np.any(weights > 0, axis=1, keepdims=True)
     shares = population.weight * possible
     return subject.mixed(terms.reshape(-1, k), errors.reshape(-1, k), shares)
 
 
-def _set(evidence: Evidence, variable: int, weights: Floats) -> Evidence:
+def _replace(evidence: Evidence, variable: int, weights: Floats) -> Evidence:
     """Replace what evidence says of a variable."""
     states, codes = list(evidence.states), list(evidence.codes)
     states[variable] = np.ones((1, weights.shape[1]))
     codes[variable] = np.zeros(len(evidence), np.int32)
     freed = Evidence(tuple(states), tuple(codes), len(evidence))
     return freed.likelihood(variable, weights)
-
-
-def _weight(subject: ExpectedOutput, evidence: Evidence, population: Population) -> Floats:
-    """Return the probability of each part of each group, of the population's size."""
-    log_prob = subject.circuit.log_prob(evidence) - population.scale
-    weight: Floats = np.exp(log_prob).reshape(-1, len(population.weight))
-    return weight
 
 
 def _mean(weight: Floats, values: Floats) -> float:

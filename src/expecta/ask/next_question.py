@@ -1,10 +1,10 @@
-"""Which unknown column to ask for next."""
+"""Rank the unknown columns by how much knowing them would settle the output."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
 from expecta.common.text import number
 from expecta.expected.expected_output import ExpectedOutput
-
-if TYPE_CHECKING:
-    from expecta.ask.displays import NextQuestionDisplay
 
 __all__ = ["NextQuestion", "next_question"]
 
@@ -30,7 +27,7 @@ class NextQuestion(PrintedAnswer):
     name, given
         What is predicted, and what is known.
     value, std
-        The expected output now, and its spread over what is unknown.
+        The expected output now, and its spread over the unknown columns.
     columns
         The unknown columns; the arrays below are in their order.
     reduction, error
@@ -56,6 +53,8 @@ class NextQuestion(PrintedAnswer):
     gain: Floats
     exactness: str
 
+    display = "NextQuestionDisplay"
+
     @property
     def best(self) -> str | None:
         """The column to ask for; None where nothing is unknown."""
@@ -63,7 +62,7 @@ class NextQuestion(PrintedAnswer):
 
     def lines(self) -> dict[str, Any]:
         """Return a line per column."""
-        found: dict[str, Any] = {
+        columns: dict[str, Any] = {
             "column": list(self.columns),
             "share of variance": self.share,
             "remaining std": self.remaining,
@@ -71,73 +70,45 @@ class NextQuestion(PrintedAnswer):
             "error": self.error,
         }
         if self.cost is not None:
-            found |= {"cost": self.cost, "reduction per cost": self.gain}
-        return found
-
-    def plot(self, ax: Any = None) -> NextQuestionDisplay:
-        """Draw it, on axes of yours or on new ones; needs matplotlib."""
-        from expecta.ask.displays import NextQuestionDisplay
-
-        return NextQuestionDisplay(self).plot(ax)
+            columns |= {"cost": self.cost, "reduction per cost": self.gain}
+        return columns
 
     def head(self) -> list[str]:
-        """Say what is known now."""
+        """Return the sentence before the table."""
         return [
             f"{self.name} given {self.given}: {number(self.value)}, "
             f"standard deviation {number(self.std)}"
         ]
 
     def notes(self) -> list[str]:
-        """Say what is exact."""
-        return [] if self.columns else ["Nothing that matters is unknown."]
+        """Return the sentences after it."""
+        return [] if self.columns else ["No column that matters is unknown."]
 
 
 def next_question(
     subject: ExpectedOutput, given: Any = None, cost: Mapping[str, float] | None = None
 ) -> NextQuestion:
-    """Rank the unknown columns by how much knowing them is expected to settle the output.
-
-    The expected reduction of the variance is Var(E[f | what is known, column]) over the
-    values that the column may have: exact for the model and the density where means are
-    (see ``exactness``), else with a standard error, of which the bias that sampling adds is
-    taken away. A number would become known up to its bin.
-
-    Parameters
-    ----------
-    subject
-        What is predicted.
-    given
-        What is known: a mapping from columns to facts, a condition as text, or a table with
-        one row. A column of which a set or an interval is known counts as unknown.
-    cost
-        What it costs to know each column, above zero; 1 for those not named.
-
-    Returns
-    -------
-    NextQuestion
-        By reduction, or by reduction per cost where costs are given. Cost: one batch of
-        expectations, a row for each value of each unknown column.
-    """
-    population = Population.of(subject, given)
+    """Rank the unknown columns; see :meth:`Asking.next_question`."""
+    population = Population.read(subject, given)
     values = population.possible
-    places = [place for place, one in enumerate(values) if len(one) > 1]
+    unknown = [variable for variable, codes in enumerate(values) if len(codes) > 1]
     groups: list[Facts] = [
-        ((place, values[place][[i]]),) for place in places for i in range(len(values[place]))
+        ((variable, values[variable][[i]]),)
+        for variable in unknown
+        for i in range(len(values[variable]))
     ]
-    found = population.means(subject, [(), *groups])
+    share, value, error_ = population.means(subject, [(), *groups])
     variance, _ = population.variance(subject)
-    names = [subject.columns[place] for place in places]
-    reduction, error = np.zeros((2, len(places)))
+    names = [subject.columns[variable] for variable in unknown]
+    reduction, error = np.zeros((2, len(unknown)))
     start = 1  # after everyone
-    for i, place in enumerate(places):
-        rows = slice(start, start + len(values[place]))
-        reduction[i], error[i] = _spread(
-            found.share[rows], found.value[rows], found.error[rows], subject.sampled
-        )
+    for i, variable in enumerate(unknown):
+        rows = slice(start, start + len(values[variable]))
+        reduction[i], error[i] = _variance(share[rows], value[rows], error_[rows], subject.sampled)
         start = rows.stop
     gains, prices = reduction, None
     if cost is not None:
-        prices = _prices(subject, cost)[places]
+        prices = _prices(subject, cost)[unknown]
         gains = gains / prices
     order = np.argsort(-gains, kind="stable")
     reduced = reduction[order]
@@ -146,7 +117,7 @@ def next_question(
     return NextQuestion(
         subject.name,
         population.written,
-        float(found.value[0]),
+        float(value[0]),
         float(np.sqrt(variance)),
         tuple(names[i] for i in order.tolist()),
         reduced,
@@ -159,15 +130,15 @@ def next_question(
     )
 
 
-def _spread(share: Floats, mean: Floats, error: Floats, sampled: bool) -> tuple[float, float]:
+def _variance(share: Floats, mean: Floats, error: Floats, sampled: bool) -> tuple[float, float]:
     """Return the variance of means that have some probability each, and its error."""
     used = share > 0
     part, mean, error = share[used] / share[used].sum(), mean[used], error[used]
     gap = mean - part @ mean
     if sampled:  # the error of each mean adds to how much they vary
-        own = (part - part**2) @ error**2
+        bias = (part - part**2) @ error**2
         loose = np.sqrt(part**2 @ ((2 * gap * error) ** 2 + 2 * error**4))
-        return max(float(part @ gap**2 - own), 0.0), float(loose)
+        return max(float(part @ gap**2 - bias), 0.0), float(loose)
     return float(part @ gap**2), float(part @ (2 * np.abs(gap) * error + error**2))
 
 
@@ -176,5 +147,5 @@ def _prices(subject: ExpectedOutput, cost: Mapping[str, float]) -> Floats:
     for name, price in cost.items():
         prices[subject.encoder.variable(name)] = price
     if not np.all(np.isfinite(prices) & (prices > 0)):
-        raise DomainError("a cost is a finite number above zero; leave columns you have out")
+        raise DomainError("a cost is a finite number above zero; leave out columns that are known")
     return prices

@@ -1,4 +1,4 @@
-"""Demographic parity: the expected output for each value of a sensitive column."""
+"""Compare the expected output between the values of a sensitive column: demographic parity."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from expecta.ask.column_parts import Part
+from expecta.ask.column_parts import ColumnPart
 from expecta.ask.populations import Facts, Population
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.circuits.evidence import Evidence
@@ -53,56 +53,57 @@ class Parity(PrintedAnswer):
 
     def lines(self) -> dict[str, object]:  # type: ignore[override]
         """Return a line per group."""
-        found: dict[str, object] = {"within": list(self.within), "difference": self.difference}
-        return found | {value: self.mean[:, i] for i, value in enumerate(self.values)}
+        columns: dict[str, object] = {"within": list(self.within), "difference": self.difference}
+        return columns | {value: self.mean[:, i] for i, value in enumerate(self.values)}
 
     def head(self) -> list[str]:
-        """Say what it is about."""
+        """Return the sentence before the table."""
         return [f"Parity of {self.column}{' over the rows' if self.of_rows else ''}"]
 
     def notes(self) -> list[str]:
-        """Say how unknown values count."""
+        """Return how unknown values count."""
         if not self.unknown:
             return []
-        return [f"{self.unknown} row(s) do not say; each counts by its posterior probability."]
+        return [
+            f"{self.unknown} row(s) have no value of {self.column}; each counts for every value by "
+            f"its posterior probability."
+        ]
 
     def sentences(self) -> list[str]:
         """Return it in a few lines: everyone, and the group where it is worst."""
         means = ", ".join(
             f"{value} {number(mean)}" for value, mean in zip(self.values, self.mean[0], strict=True)
         )
-        said = f"{self.head()[0]}: difference {number(self.difference[0])} ({means})"
-        spread = np.nan_to_num(self.difference, nan=-1.0)
-        worst = int(np.argmax(spread))
+        sentence = f"{self.head()[0]}: difference {number(self.difference[0])} ({means})"
+        worst = int(np.argmax(np.nan_to_num(self.difference, nan=-1.0)))
         if worst:
-            said += f"; most within {self.within[worst]}: {number(self.difference[worst])}"
-        return [said + ".", *self.notes()]
+            largest = number(self.difference[worst])
+            sentence += f"; the largest is within {self.within[worst]}: {largest}"
+        return [f"{sentence}.", *self.notes()]
 
 
 def parity_within(
     subject: ExpectedOutput,
     population: Population,
     variable: int,
-    parts: list[list[Part]],
+    parts: list[list[ColumnPart]],
     others: list[int],
-    least: float,
+    min_share: float,
 ) -> Parity:
     """Compare E[f | group, value] between values, for everyone and each part of other columns.
 
-    As exact as means are. Values whose share with the group is below ``least`` are left out.
+    As exact as means are. Values whose share with the group is below ``min_share`` are left out.
     """
     groups = [None, *(part for other in others for part in parts[other])]
     values = parts[variable]
-    asked: list[Facts] = []
+    facts: list[Facts] = []
     for group in groups:
-        facts = () if group is None else ((group.variable, group.values),)
-        asked += [(*facts, (value.variable, value.values)) for value in values]
-    found = population.means(subject, asked)
-    shape = (len(groups), len(values))
-    share = found.share.reshape(shape)
-    small = (share < least) | (share == 0)
-    mean = np.where(small, np.nan, found.value.reshape(shape))
-    error = np.where(small, np.nan, found.error.reshape(shape))
+        fact = () if group is None else ((group.variable, group.values),)
+        facts += [(*fact, (value.variable, value.values)) for value in values]
+    means = population.means(subject, facts)
+    share, mean, error = (part.reshape(len(groups), len(values)) for part in means)
+    small = (share < min_share) | (share == 0)
+    mean, error = np.where(small, np.nan, mean), np.where(small, np.nan, error)
     return _parity(subject, variable, values, groups, mean, error, share, None)
 
 
@@ -110,12 +111,12 @@ def parity_of_rows(
     subject: ExpectedOutput,
     table: Table,
     variable: int,
-    parts: list[list[Part]],
+    parts: list[list[ColumnPart]],
     others: list[int],
 ) -> Parity:
     """Compare the mean prediction of a table's rows between values of a sensitive column.
 
-    A row that does not have the value counts for each with its exact posterior probability
+    A row in which the value is unknown counts for each with its exact posterior probability
     given the rest of the row. Within a part of another column are the rows known to be in it.
     """
     codes = subject.encoder.codes(table)
@@ -126,11 +127,11 @@ def parity_of_rows(
     weight = weight.astype(np.float64)
     evidence = Evidence.rows(codes, subject.encoder.cardinalities_)
     possible = np.isfinite(subject.circuit.log_prob(evidence))
-    open_ = (codes[:, variable] < 0) & possible
-    if np.any(open_):
-        posterior = subject.circuit.marginals(evidence[open_])[variable]
+    unknown = (codes[:, variable] < 0) & possible
+    if np.any(unknown):
+        posterior = subject.circuit.marginals(evidence[unknown])[variable]
         for i, part in enumerate(values):
-            weight[open_, i] = posterior[:, part.values].sum(axis=1)
+            weight[unknown, i] = posterior[:, part.values].sum(axis=1)
     weight[np.isnan(value)] = 0.0
     value, error = np.nan_to_num(value), np.nan_to_num(error)
     groups = [None, *(part for other in others for part in parts[other])]
@@ -145,15 +146,15 @@ def parity_of_rows(
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = (member * value) @ weight / share
         loose = (member * error) @ weight / share
-    total = max(len(codes), 1)
-    return _parity(subject, variable, values, groups, mean, loose, share / total, int(open_.sum()))
+    share = share / max(len(codes), 1)
+    return _parity(subject, variable, values, groups, mean, loose, share, int(unknown.sum()))
 
 
 def _parity(
     subject: ExpectedOutput,
     variable: int,
-    values: list[Part],
-    groups: list[Part | None],
+    values: list[ColumnPart],
+    groups: list[ColumnPart | None],
     mean: Floats,
     error: Floats,
     share: Floats,

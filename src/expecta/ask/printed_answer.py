@@ -1,4 +1,4 @@
-"""How answers show themselves: text, HTML, JSON, and a frame."""
+"""Show an answer as text, HTML, JSON, a frame or a plot."""
 
 from __future__ import annotations
 
@@ -6,19 +6,31 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from expecta.common.data_frames import as_frame
+from expecta.common.errors import DomainError
 from expecta.common.text import number
+
+if TYPE_CHECKING:
+    from expecta.ask.displays import Display
 
 __all__ = ["PrintedAnswer", "plain", "text_table"]
 
-MOST = 30  # lines of a table that are shown
+MAX_LINES = 30  # of a table that are shown
 
 
 class PrintedAnswer(ABC):
-    """A frozen dataclass that shows itself: sentences, and a table of its lines."""
+    """A frozen dataclass that shows itself: sentences, and a table of its lines.
+
+    A subclass may have the fields ``remarks``, sentences on this very answer, and
+    ``exactness``, a sentence on what is exact: they are printed after the table. ``display``
+    names the class of `expecta.ask.displays` that draws it.
+    """
+
+    display: ClassVar[str | None] = None
 
     @abstractmethod
     def lines(self) -> Mapping[str, Sequence[Any]]:
@@ -28,9 +40,18 @@ class PrintedAnswer(ABC):
     def head(self) -> list[str]:
         """Return the sentences before the table."""
 
-    @abstractmethod
     def notes(self) -> list[str]:
         """Return the sentences after it."""
+        return list(getattr(self, "remarks", ()))
+
+    def plot(self, ax: Any = None) -> Display[Any]:
+        """Draw the answer, on the given axes or on new ones; needs matplotlib."""
+        from expecta.ask import displays
+
+        if self.display is None:
+            raise DomainError(f"there is no plot of a {type(self).__name__}; print it")
+        drawn: Display[Any] = getattr(displays, self.display)(self).plot(ax)
+        return drawn
 
     def __str__(self) -> str:
         return "\n".join([*self.head(), *text_table(self._shown()), *self._last()])
@@ -50,9 +71,9 @@ class PrintedAnswer(ABC):
         head = "".join(f"<th>{escape(name)}</th>" for name in columns)
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in rows[:MOST]
+            for row in rows[:MAX_LINES]
         )
-        more = [f"... and {len(rows) - MOST} more"] if len(rows) > MOST else []
+        more = [f"... and {len(rows) - MAX_LINES} more"] if len(rows) > MAX_LINES else []
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return _paragraphs(self.head()) + table + _paragraphs([*more, *self._last()])
 
@@ -65,8 +86,6 @@ class PrintedAnswer(ABC):
 
     def to_frame(self) -> Any:
         """Return the table as a pandas or polars frame, or a dict where neither is installed."""
-        from expecta.common.data_frames import as_frame
-
         columns = {name: np.array(list(values)) for name, values in self.lines().items()}
         return as_frame(columns, None)
 
@@ -74,7 +93,7 @@ class PrintedAnswer(ABC):
 def text_table(columns: Mapping[str, Sequence[Any]]) -> list[str]:
     """Return a table as lines; numbers are set to the right."""
     rows = _rows(columns)
-    shown = [list(columns), *rows[:MOST]]
+    shown = [list(columns), *rows[:MAX_LINES]]
     widths = [max(map(len, cells)) for cells in zip(*shown, strict=True)]
     right = [not any(isinstance(cell, str) for cell in cells) for cells in columns.values()]
     out = [
@@ -84,7 +103,7 @@ def text_table(columns: Mapping[str, Sequence[Any]]) -> list[str]:
         ).rstrip()
         for row in shown
     ]
-    return out + [f"... and {len(rows) - MOST} more"] * (len(rows) > MOST)
+    return out + [f"... and {len(rows) - MAX_LINES} more"] * (len(rows) > MAX_LINES)
 
 
 def plain(value: Any) -> Any:
@@ -94,9 +113,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, PrintedAnswer):
         return value.to_dict()
     if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
+        return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, float):
@@ -105,7 +124,7 @@ def plain(value: Any) -> Any:
 
 
 def _rows(columns: Mapping[str, Sequence[Any]]) -> list[list[str]]:
-    return [[_cell(one) for one in row] for row in zip(*columns.values(), strict=True)]
+    return [[_cell(value) for value in row] for row in zip(*columns.values(), strict=True)]
 
 
 def _cell(value: Any) -> str:

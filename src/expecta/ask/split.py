@@ -1,84 +1,26 @@
-"""A population divided by some columns: what a model says about each part."""
+"""Divide a population by some columns, and describe a model's output over each part."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from expecta.ask.ask_group import FEW
+from expecta.ask.column_parts import ColumnGroups, divide_column
+from expecta.ask.groups import RARE_ROWS
 from expecta.ask.language.query import Query
 from expecta.ask.populations import Population
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.arrays import Bools, Floats, Ints
-from expecta.common.errors import DomainError
+from expecta.common.errors import DomainError, TooManyGroupsError
 from expecta.expected.expected_output import ExpectedOutput
-from expecta.tables.column import Column
-from expecta.tables.number_column import NumberColumn
-from expecta.tables.training_rows import TrainingRows
 
-if TYPE_CHECKING:
-    from expecta.ask.displays import SplitDisplay
+__all__ = ["Split", "split"]
 
-__all__ = ["Cut", "Split", "cut", "split"]
-
-MOST = 10_000  # groups
-
-
-@dataclass(frozen=True, eq=False)
-class Cut:
-    """A column divided into groups of neighbouring cells, or of single categories."""
-
-    variable: int
-    column: Column
-    group: Ints  # of each value of the column
-    labels: tuple[str, ...]
-
-    @property
-    def values(self) -> list[Ints]:
-        """The values of the column in each group."""
-        return [np.flatnonzero(self.group == place) for place in range(len(self.labels))]
-
-    def place(self, seen: TrainingRows) -> Ints:
-        """Return the group of each training row, -1 where it is unknown."""
-        codes = seen.codes(self.column, self.variable)
-        return np.where(codes < 0, -1, self.group[codes])
-
-
-def cut(subject: ExpectedOutput, name: str, shares: Floats, bins: int) -> Cut:
-    """Divide a column: categories one by one, numbers into groups of about equal share.
-
-    Where a hole of a number is a value, it is a group of its own.
-    """
-    variable = subject.encoder.variable(name)
-    column = subject.encoder.columns_[variable]
-    used = np.flatnonzero(shares > 0)
-    numbers = used
-    if isinstance(column.plain, NumberColumn):
-        numbers = used[used < column.plain.cardinality]
-    if not isinstance(column.plain, NumberColumn) or len(numbers) <= bins:
-        place = np.arange(len(used))
-    else:
-        # the middle of a cell's share says which of the equal groups it belongs to
-        share = shares[numbers]
-        middle = (np.cumsum(share) - 0.5 * share) / share.sum()
-        raw = np.minimum((middle * bins).astype(np.int64), bins - 1)
-        raw = np.append(raw, np.full(len(used) - len(numbers), bins))
-        place = np.unique(raw, return_inverse=True)[1].ravel()
-    labels = tuple(_label(column, used[place == one]) for one in range(int(place[-1]) + 1))
-    near = np.minimum(np.searchsorted(used, np.arange(len(shares))), len(used) - 1)
-    return Cut(variable, column, place[near], labels)  # what is impossible goes along
-
-
-def _label(column: Column, values: Ints) -> str:
-    """Write a group of neighbouring values."""
-    first, last = column.labels[int(values[0])], column.labels[int(values[-1])]
-    if len(values) == 1:
-        return first
-    return f"{first.split(' to ')[0]} to {last.split(' to ')[-1]}"
+MAX_GROUPS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +29,8 @@ class Split(PrintedAnswer):
 
     Attributes
     ----------
-    name, given
-        What the model's output is called, and the population.
+    name, is_probability, given
+        What the model's output is called, whether it is a probability, and the population.
     columns, labels
         What it is divided by, and for each column the label of each group.
     share
@@ -106,6 +48,7 @@ class Split(PrintedAnswer):
     """
 
     name: str
+    is_probability: bool
     given: str
     columns: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
@@ -119,14 +62,10 @@ class Split(PrintedAnswer):
     exactness: str
     remarks: tuple[str, ...]
 
+    display = "SplitDisplay"
+
     def __len__(self) -> int:
         return len(self.share)
-
-    def plot(self, ax: Any = None) -> SplitDisplay:
-        """Draw it, on axes of yours or on new ones; needs matplotlib."""
-        from expecta.ask.displays import SplitDisplay
-
-        return SplitDisplay(self).plot(ax)
 
     def head(self) -> list[str]:
         """Return the sentence before the table."""
@@ -134,23 +73,15 @@ class Split(PrintedAnswer):
 
     def lines(self) -> Mapping[str, Sequence[Any]]:
         """Return a line for each group."""
-        found: dict[str, Any] = dict(zip(self.columns, self.labels, strict=True))
-        own: dict[str, Any] = {
-            "share": self.share,
-            "mean": self.mean,
-            "error": self.error,
-            "std": self.std,
-        }
-        if self.rows is not None and self.rows_mean is not None and self.rare is not None:
-            own |= {"rows": self.rows, "rows_mean": self.rows_mean, "rare": self.rare}
+        groups: dict[str, Any] = dict(zip(self.columns, self.labels, strict=True))
+        names = ["share", "mean", "error", "std"]
+        if self.rows is not None:
+            names += ["rows", "rows_mean", "rare"]
         # a column may have the name of what is computed
-        return found | {
-            name if name not in found else f"{name} of group": one for name, one in own.items()
+        return groups | {
+            name if name not in groups else f"{name} of group": getattr(self, name)
+            for name in names
         }
-
-    def notes(self) -> list[str]:
-        """Return the sentences after it."""
-        return list(self.remarks)
 
 
 def split(subject: ExpectedOutput, columns: Sequence[str], given: Any, bins: int) -> Split:
@@ -160,36 +91,37 @@ def split(subject: ExpectedOutput, columns: Sequence[str], given: Any, bins: int
         raise DomainError("name one column or more to divide by, each once")
     if not isinstance(bins, int) or bins < 1:
         raise DomainError(f"bins is a whole number from 1 on, not {bins!r:.40}")
-    population = Population.of(subject, given)
-    marginals = subject.circuit.marginals(population.evidence)
-    part = population.weight / population.weight.sum()
+    population = Population.read(subject, given)
+    marginals = population.marginals(subject)
     cuts = [
-        cut(subject, name, part @ marginals[subject.encoder.variable(name)], bins) for name in names
+        divide_column(subject.encoder, name, marginals[subject.encoder.variable(name)], bins)
+        for name in names
     ]
-    total = int(np.prod([float(len(one.labels)) for one in cuts]))
-    if total > MOST:
-        raise DomainError(
-            f"these columns make {total} groups, more than {MOST}; name fewer, or use fewer bins"
+    total = int(np.prod([float(len(cut.labels)) for cut in cuts]))
+    if total > MAX_GROUPS:
+        raise TooManyGroupsError(
+            f"these columns make {total} groups, more than {MAX_GROUPS}; name fewer, or use fewer "
+            f"bins"
         )
-    places = np.array(list(product(*(range(len(one.labels)) for one in cuts))))
+    index = np.array(list(product(*(range(len(cut.labels)) for cut in cuts))))  # (groups, columns)
     groups = [
-        tuple((one.variable, one.values[i]) for one, i in zip(cuts, row, strict=True))
-        for row in places.tolist()
+        tuple((cut.variable, cut.values[i]) for cut, i in zip(cuts, row, strict=True))
+        for row in index.tolist()
     ]
     evidence = population.within(groups)
-    weight = np.exp(subject.circuit.log_prob(evidence) - population.scale)
-    weight = weight.reshape(len(groups), -1)
-    found = weight.sum(axis=1) > 0
-    places, weight = places[found], weight[found]
-    evidence = evidence[np.repeat(found, weight.shape[1])]
+    weight = population.weights(subject, evidence)
+    possible = weight.sum(axis=1) > 0
+    index, weight = index[possible], weight[possible]
+    evidence = evidence[np.repeat(possible, weight.shape[1])]
     mean, error = subject.averages(evidence, weight)
     share = np.exp(population.scale) * weight.sum(axis=1)
-    rows, average, rare = _beside(subject, given, cuts, places, share)
+    rows, average, rare = _training_rows(subject, given, cuts, index, share)
     return Split(
         subject.name,
+        subject.is_probability,
         population.written,
         tuple(names),
-        tuple(tuple(one.labels[i] for i in places[:, k]) for k, one in enumerate(cuts)),
+        tuple(tuple(cut.labels[i] for i in index[:, k]) for k, cut in enumerate(cuts)),
         weight.sum(axis=1) / population.weight.sum(),
         mean,
         error,
@@ -202,25 +134,27 @@ def split(subject: ExpectedOutput, columns: Sequence[str], given: Any, bins: int
     )
 
 
-def _beside(
-    subject: ExpectedOutput, given: Any, cuts: Sequence[Cut], places: Ints, share: Floats
+def _training_rows(
+    subject: ExpectedOutput, given: Any, cuts: Sequence[ColumnGroups], index: Ints, share: Floats
 ) -> tuple[Ints | None, Floats | None, Bools | None]:
-    """Count the training rows in each group, and average their target."""
-    seen = subject.seen
-    if seen is None:
+    """Count the training rows in each group, average their target, and mark rare groups."""
+    training = subject.seen
+    if training is None:
         return None, None, None
-    sizes = [len(one.labels) for one in cuts]
-    own = np.stack([one.place(seen) for one in cuts])
-    inside = np.all(own >= 0, axis=0) & (seen.weight > 0)
-    inside &= Query.of(given, subject.encoder).matches(seen.to_table(subject.encoder))
-    number = np.ravel_multi_index(tuple(own[:, inside]), sizes)
-    asked = np.ravel_multi_index(tuple(places.T), sizes)
-    rows = np.bincount(number, minlength=int(np.prod(sizes)))[asked]
-    outcome = seen.outcome(subject.of_class)
-    average: Floats = np.full(len(asked), np.nan)
+    sizes = [len(cut.labels) for cut in cuts]
+    groups = np.stack([cut.group_of(training) for cut in cuts])
+    inside = np.all(groups >= 0, axis=0) & (training.weight > 0)
+    inside &= Query.read(given, subject.encoder).matches(training)
+    group = np.ravel_multi_index(tuple(groups[:, inside]), sizes)
+    wanted = np.ravel_multi_index(tuple(index.T), sizes)
+
+    def total(weight: Floats | None) -> Any:
+        return np.bincount(group, weight, minlength=int(np.prod(sizes)))[wanted]
+
+    rows = total(None)
+    outcome = training.outcome(subject.of_class)
+    average: Floats = np.full(len(wanted), np.nan)
     if outcome is not None:
-        weight = seen.weight[inside]
-        total = np.bincount(number, weight, minlength=int(np.prod(sizes)))[asked]
-        value = np.bincount(number, weight * outcome[inside], minlength=int(np.prod(sizes)))[asked]
-        np.divide(value, total, out=average, where=rows > 1)
-    return rows, average, share * len(seen) < FEW
+        weight = training.weight[inside]
+        np.divide(total(weight * outcome[inside]), total(weight), out=average, where=rows > 1)
+    return rows, average, share * len(training) < RARE_ROWS

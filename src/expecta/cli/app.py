@@ -1,4 +1,4 @@
-"""The commands, and what becomes of their errors."""
+"""Gather the commands, and turn their errors into one line each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from expecta import __version__
-from expecta.cli import asking, files, fitting, predicting, rows, trying
+from expecta.cli import file_commands, fitting, predicting, questions, trying
 from expecta.cli.output import note, one_line
 
 __all__ = ["app"]
@@ -52,13 +52,13 @@ def _is_usage(problem: Exception) -> bool:
 
 
 def _tell_usage(problem: Any) -> None:
-    """Say what is wrong with how a command is used in one line; nothing of other problems."""
+    """Print in one line how a command is used wrongly; nothing of other problems."""
     if type(problem).__name__ == "NoArgsIsHelpError" or not _is_usage(problem):
         return
     words = "expecta" if problem.ctx is None else problem.ctx.command_path
     path = " ".join(["expecta", *words.split()[1:]])
-    said = one_line(problem.format_message()).removesuffix(".")
-    typer.echo(f"error: {said}; see: {path} --help", err=True)
+    message = one_line(problem.format_message()).removesuffix(".")
+    typer.echo(f"error: {message}; see: {path} --help", err=True)
     raise typer.Exit(problem.exit_code) from None
 
 
@@ -93,8 +93,8 @@ def options(
 
 PANELS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Learn and predict": {"fit": fitting.fit, "predict": predicting.predict},
-    "Ask a model": asking.COMMANDS | rows.COMMANDS,
-    "Files": files.COMMANDS,
+    "Ask a model": questions.COMMANDS,
+    "Files": file_commands.COMMANDS,
     "Try it": trying.COMMANDS,
 }
 for panel, commands in PANELS.items():

@@ -1,4 +1,4 @@
-"""Times of questions on this machine, beside those of sampling, and whether both agree."""
+"""Time questions on this machine beside sampling, and check that both agree."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from expecta.common.arrays import Bools, Floats, Ints
 from expecta.densities import ChowLiu
 from expecta.estimators import CircuitRegressor
 
-__all__ = ["measured", "table_of"]
+__all__ = ["format_times", "measure"]
 
-FAR = 6.0  # standard errors by which exact and sampled answers may differ
+MAX_ERRORS = 6.0  # standard errors by which exact and sampled answers may differ
 PERMILLE = 0.001
 GROUP = "smoker == 'yes' and age >= 30"
 
 
-def measured(quick: bool) -> dict[str, Any]:
+def measure(quick: bool) -> dict[str, Any]:
     """Learn the insurance table, and time four questions both ways.
 
     Sampling draws completions from the same density and averages the model over them; it
     agrees if it is within six standard errors of the exact answer. ``ratio`` is its time
     for so many draws over that of the exact answer; ``ratio_at_permille`` the same for as many
-    draws as a standard error of 0.1% takes, not measured but reckoned from these.
+    draws as a standard error of 0.1% takes, not measured but computed from these.
     """
     from expecta.datasets import load_insurance
 
@@ -54,26 +54,26 @@ def measured(quick: bool) -> dict[str, Any]:
     }
 
 
-def table_of(found: dict[str, Any]) -> str:
+def format_times(times: dict[str, Any]) -> str:
     """Return the measurements as a text."""
-    lines: list[dict[str, Any]] = found["measured"]
+    lines: list[dict[str, Any]] = times["measured"]
     columns = {
-        "question": [one["question"] for one in lines],
-        "exact ms": [1000 * one["seconds"] for one in lines],
-        "sampled ms": [1000 * one["sampled_seconds"] for one in lines],
-        "its error": [f"{one['sampled_error']:.2%}" for one in lines],
-        "ratio": [f"{one['ratio']:.3g}" for one in lines],
-        "at 0.1%": [f"{one['ratio_at_permille']:,.0f}" for one in lines],
-        "agree": ["yes" if one["agrees"] else "NO" for one in lines],
+        "question": [line["question"] for line in lines],
+        "exact ms": [1000 * line["seconds"] for line in lines],
+        "sampled ms": [1000 * line["sampled_seconds"] for line in lines],
+        "its error": [f"{line['sampled_error']:.2%}" for line in lines],
+        "ratio": [f"{line['ratio']:.3g}" for line in lines],
+        "at 0.1%": [f"{line['ratio_at_permille']:,.0f}" for line in lines],
+        "agree": ["yes" if line["agrees"] else "NO" for line in lines],
     }
     return "\n".join(
         [
-            f"expecta {found['version']}, {found['threads']} thread(s); learned the insurance "
-            f"table in {found['fit_seconds']:.1f} s",
+            f"expecta {times['version']}, {times['threads']} thread(s); learned the insurance "
+            f"table in {times['fit_seconds']:.1f} s",
             *text_table(columns),
-            f"sampled: {found['draws']} draws from the same density for each row or group. Its "
+            f"sampled: {times['draws']} draws from the same density for each row or group. Its "
             f"error: standard error, relative (root mean squares).",
-            "ratio: sampled over exact; at 0.1%: reckoned for as many draws as that error takes.",
+            "ratio: sampled over exact; at 0.1%: computed for as many draws as that error takes.",
             "ask computes a distribution with its quantiles too, where sampling has a mean.",
         ]
     )
@@ -87,29 +87,26 @@ class _Bench:
     ) -> None:
         self.model, self.draws, self.times = model, draws, times
         rng = np.random.default_rng(0)
-        some = rng.choice(len(table["age"]), 100, replace=False)
+        chosen = rng.choice(len(table["age"]), 100, replace=False)
         self.rows = {
             name: [
-                None if gone else cell
-                for cell, gone in zip(cells[some].tolist(), rng.random(100) < 0.5, strict=True)
+                None if hidden else cell
+                for cell, hidden in zip(cells[chosen].tolist(), rng.random(100) < 0.5, strict=True)
             ]
             for name, cells in table.items()
         }
-        self.one = {
-            name: cells[0].item() if hasattr(cells[0], "item") else cells[0]
-            for name, cells in table.items()
-        }
+        self.first = {name: cells[:1].tolist() for name, cells in table.items()}
 
     def predict(self) -> dict[str, Any]:
         evidence = self.model.encoder_.evidence(self.rows)
         return self._both(
-            "predict 100 rows with holes",
+            "predict 100 rows, half of the cells missing",
             lambda: self.model.predict(self.rows),
             lambda: self._sampled(evidence),
         )
 
     def ask(self) -> dict[str, Any]:
-        evidence = Query.of(GROUP, self.model.encoder_).parts(self.model.encoder_)
+        evidence = Query.read(GROUP, self.model.encoder_).evidence(self.model.encoder_)
         assert len(evidence) == 1  # a single box, which sampling takes too
         return self._both(
             f"ask: {GROUP}",
@@ -119,14 +116,14 @@ class _Bench:
 
     def split(self) -> dict[str, Any]:
         encoder = self.model.encoder_
-        found = self.model.split("region", "smoker")
+        labels = self.model.split("region", "smoker").labels
         groups = [
             encoder.where({"region": region, "smoker": smoker})
-            for region, smoker in zip(*found.labels, strict=True)
+            for region, smoker in zip(*labels, strict=True)
         ]
 
         def sample() -> tuple[Floats, Floats]:
-            parts = [self._sampled(one) for one in groups]
+            parts = [self._sampled(group) for group in groups]
             mean, error = zip(*parts, strict=True)
             return np.concatenate(mean), np.concatenate(error)
 
@@ -139,7 +136,7 @@ class _Bench:
     def shapley(self) -> dict[str, Any]:
         """Values of coalitions are what is sampled; the weights are the same."""
         encoder = self.model.encoder_
-        codes = encoder.codes({name: [cell] for name, cell in self.one.items()})[0]
+        codes = encoder.codes(self.first)[0]
         known: Bools = (np.arange(2 ** len(codes))[:, None] >> np.arange(len(codes))) & 1 == 1
         told: Ints = np.where(known, codes, -1).astype(np.int32)
         weights = _shapley_weights(known)
@@ -150,7 +147,7 @@ class _Bench:
 
         return self._both(
             "shapley: one row, 6 columns",
-            lambda: self.model.shapley(self.one).values[0],
+            lambda: self.model.shapley(self.first).values[0],
             sample,
         )
 
@@ -181,7 +178,7 @@ class _Bench:
             "ratio": sampled / seconds,
             "ratio_at_permille": sampled / seconds * (relative / PERMILLE) ** 2,
             "sampled_error": relative,
-            "agrees": bool(np.all(np.abs(truth - mean) <= FAR * error + 1e-9 * size)),
+            "agrees": bool(np.all(np.abs(truth - mean) <= MAX_ERRORS * error + 1e-9 * size)),
         }
 
 
@@ -193,15 +190,15 @@ def _shapley_weights(known: Bools) -> Floats:
     size = known.sum(axis=1)
     joined = 1.0 / (n * comb(n - 1, np.maximum(size - 1, 0)))
     before = -1.0 / (n * comb(n - 1, np.minimum(size, n - 1)))
-    found: Floats = np.where(known.T, joined, before)
-    return found
+    weights: Floats = np.where(known.T, joined, before)
+    return weights
 
 
 def _timed(run: Callable[[], Any], times: int) -> tuple[Any, float]:
-    """Run something, and return what it found and the least seconds that it took."""
+    """Run a function several times, and return its result and the shortest time in seconds."""
     spent = []
     for _ in range(times):
         start = time.perf_counter()
-        found = run()
+        result = run()
         spent.append(time.perf_counter() - start)
-    return found, min(spent)
+    return result, min(spent)

@@ -1,4 +1,4 @@
-"""Whatever a file holds: its parts, what to say of them, and other formats."""
+"""Read a file of any kind, describe its parts, and write them in other formats."""
 
 from __future__ import annotations
 
@@ -44,41 +44,41 @@ class Contents:
 
     def described(self) -> dict[str, Any]:
         """Return what to say of the file."""
-        own = self.kind not in ("text vtree", "text circuit")
-        found: dict[str, Any] = {
+        is_text = self.kind in ("text vtree", "text circuit")
+        description: dict[str, Any] = {
             "file": str(self.path),
             "kind": self.kind,
             "bytes": self.path.stat().st_size,
-            "format_version": VERSION if own else "text",
+            "format_version": "text" if is_text else VERSION,
             **dict(self.more),
             "variables": self.vtree.n_variables,
         }
         for name in ("p", "g"):
             circuit = getattr(self, name)
             if circuit is not None:
-                found[name] = repr(circuit)
+                description[name] = repr(circuit)
         if self.encoder is not None:
-            found["columns"] = [
-                {"name": one.name, "kind": one.kind, "values": one.cardinality}
-                for one in self.encoder.columns_
+            description["columns"] = [
+                {"name": column.name, "kind": column.kind, "values": column.cardinality}
+                for column in self.encoder.columns_
             ]
-        return found
+        return description
 
     def part(self, name: str) -> Any:
-        """Return p, g or the vtree, or complain that there is none."""
-        found = getattr(self, name)
-        if found is None:
-            there = [WORDS[one] for one in ("p", "g", "vtree") if getattr(self, one) is not None]
-            raise DomainError(f"{self.path} has no {WORDS[name]}; it has a {', a '.join(there)}")
-        return found
+        """Return p, g or the vtree; an error where there is none."""
+        part = getattr(self, name)
+        if part is None:
+            present = [WORDS[key] for key in ("p", "g", "vtree") if getattr(self, key) is not None]
+            raise DomainError(f"{self.path} has no {WORDS[name]}; it has a {', a '.join(present)}")
+        return part
 
     def drawing(self, part: str) -> Drawing:
         """Draw p, g or the vtree; what else there is where there is no g."""
         if part == "g" and self.g is None:
             part = "p" if self.p is not None else "vtree"
-        names = None if self.encoder is None else [one.name for one in self.encoder.columns_]
-        found: Drawing = self.part(part).draw(names)
-        return found
+        names = None if self.encoder is None else self.encoder.feature_names_in_.tolist()
+        drawing: Drawing = self.part(part).draw(names)
+        return drawing
 
     def written(self, path: Path, part: str | None) -> list[str]:
         """Write a part by the ending of a name; returns the files, the vtree's among them."""
@@ -118,8 +118,8 @@ def read(path: Path, vtree_file: Path | None = None) -> Contents:
 
         density = Density.load(path)
         circuit = density.circuit
-        told = (("density", type(density).__name__),)
-        return Contents(path, kind, circuit.vtree, circuit, None, density.encoder_, told)
+        more = (("density", type(density).__name__),)
+        return Contents(path, kind, circuit.vtree, circuit, None, density.encoder_, more)
     if kind == "pair":
         pair = Pair.load(path)
         return Contents(path, kind, pair.p.vtree, pair.p, pair.g)
@@ -137,7 +137,7 @@ def _read_estimator(path: Path) -> Contents:
 
     model = load(path)
     rows = model.training_rows_
-    told: dict[str, Any] = {
+    more: dict[str, Any] = {
         "model": type(model).__name__,
         "target": model.target_name_,
         "density": type(model.density_).__name__,
@@ -145,14 +145,14 @@ def _read_estimator(path: Path) -> Contents:
         "rows_in_file": rows is not None,
     }
     if rows is not None:
-        told["rows"] = len(rows)
+        more["rows"] = len(rows)
     if hasattr(model, "noise_"):
-        told["noise"] = model.noise_
+        more["noise"] = model.noise_
     if hasattr(model, "classes_"):
-        told["classes"] = [str(one) for one in model.classes_.tolist()]
+        more["classes"] = [str(label) for label in model.classes_.tolist()]
     pair = model.pair_
     return Contents(
-        path, "estimator", pair.p.vtree, pair.p, pair.g, model.encoder_, tuple(told.items())
+        path, "estimator", pair.p.vtree, pair.p, pair.g, model.encoder_, tuple(more.items())
     )
 
 

@@ -1,4 +1,4 @@
-"""The demonstration: the insurance table, from rows with holes to questions and a report."""
+"""Run the demonstration: learn the insurance table, predict with missing values, ask, report."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from expecta.ask.group_answers import Comparison
+from expecta.ask.groups import Comparison
 from expecta.ask.printed_answer import text_table
-from expecta.cli import tables
+from expecta.cli import table_files
 from expecta.cli.learning import Task, held_out, learn
-from expecta.cli.plots import draw
+from expecta.cli.output import draw_plot
 from expecta.cli.predicting import predictions
 from expecta.datasets import load_insurance
 from expecta.estimators.base import CircuitEstimator
@@ -40,8 +40,8 @@ QUESTIONS = (
         f"{_ONE_CHILD}'southwest'",
     ),
 )
-HOLES = 0.5  # share of cells that are hidden
-APART = 200  # people whom the model does not see
+MISSING_SHARE = 0.5  # of the cells, which are hidden
+HELD_OUT = 200  # people whom the model is not trained on
 
 
 def people() -> tuple[Any, Any]:
@@ -50,27 +50,27 @@ def people() -> tuple[Any, Any]:
 
     table = pa.table(load_insurance(as_frame="dict"))
     order = np.random.default_rng(1).permutation(table.num_rows)
-    return table.take(order[APART:]), table.take(order[:APART])
+    return table.take(order[HELD_OUT:]), table.take(order[:HELD_OUT])
 
 
 def run(folder: Path, say: Say) -> dict[str, Any]:
-    """Learn, predict, ask, draw and report into a folder; returns what was found."""
+    """Learn, predict, ask, draw and report into a folder; return all results."""
     started = time.perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
-    known, apart = people()
+    known, held = people()
     model, learned = _learn(known, folder, say)
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "folder": str(folder),
         "learned": learned,
-        "predicted": _predict(model, apart, folder, say),
+        "predicted": _predict(model, held, folder, say),
         "questions": _ask(model, say),
         "next_question": _next(model, say),
     }
     _draw(model, folder, say)
-    found["files"] = sorted(one.name for one in folder.iterdir())
-    found["seconds"] = time.perf_counter() - started
+    results["files"] = sorted(path.name for path in folder.iterdir())
+    results["seconds"] = time.perf_counter() - started
     path, holes = (quote(str(folder / name)) for name in ("charges.expecta", "holes.csv"))
-    say(f"\nDone in {found['seconds']:.0f} seconds; {folder} has {', '.join(found['files'])}.")
+    say(f"\nDone in {results['seconds']:.0f} seconds; {folder} has {', '.join(results['files'])}.")
     say("\nTry next:")
     for line in (
         f"ask {path} \"smoker == 'no' and age >= 50\"",
@@ -81,50 +81,52 @@ def run(folder: Path, say: Say) -> dict[str, Any]:
         "fit your.csv --target column",
     ):
         say(f"  expecta {line}")
-    return found
+    return results
 
 
 def _learn(table: Any, folder: Path, say: Say) -> tuple[CircuitEstimator, dict[str, Any]]:
     say("Insurance: six columns on people, and what each cost the insurer in a year.")
-    say(f"Learning from {table.num_rows} of them, {APART} are kept apart: some seconds;")
+    say(f"Learning from {table.num_rows} of them, {HELD_OUT} are held out: some seconds;")
     say("the first time on a machine it compiles too, for a minute or two.")
-    task = Task.of(table, "charges", (), None, False)
+    task = Task.from_table(table, "charges", (), None, False)
     model = learn(task, "tree", 256, 0)
     model.save(folder / "charges.expecta")
     learned = held_out(model)
-    say(f"  {model.n_splits_} splits; {learned['said']}.")
+    say(f"  {model.n_splits_} splits; {learned['summary']}.")
     return model, learned
 
 
-def _predict(model: CircuitEstimator, apart: Any, folder: Path, say: Say) -> dict[str, Any]:
+def _predict(model: CircuitEstimator, held: Any, folder: Path, say: Say) -> dict[str, Any]:
     """Hide half of the cells of the people held out, and predict for them."""
     import pyarrow as pa
 
     rng = np.random.default_rng(1)
-    charges = apart.column("charges").to_numpy()
+    charges = held.column("charges").to_numpy()
     hidden = {
-        name: pa.array(apart.column(name).to_pylist(), mask=rng.random(APART) < HOLES)
-        for name in apart.column_names
+        name: pa.array(held.column(name).to_pylist(), mask=rng.random(HELD_OUT) < MISSING_SHARE)
+        for name in held.column_names
         if name != "charges"
     }
     table = pa.table(hidden)
-    tables.write(table, str(folder / "holes.csv"))
+    table_files.write(table, str(folder / "holes.csv"))
     added = predictions(model, table, std=True, interval=0.9)
     for name, values in added.items():
         table = table.append_column(name, [values])
-    tables.write(table, str(folder / "predictions.csv"))
+    table_files.write(table, str(folder / "predictions.csv"))
     low, high = (np.asarray(added[f"charges_{end}"]) for end in ("low", "high"))
     inside = float(np.mean((low <= charges) & (charges <= high)))
-    say(f"\nPredicting for the {APART} with {HOLES:.0%} of the cells unknown, for example:")
+    say(f"\nPredicting for the {HELD_OUT}, {MISSING_SHARE:.0%} of the cells unknown, for example:")
     shown = table.slice(0, 5).to_pydict()
-    for line in text_table({name: [_cell(one) for one in cells] for name, cells in shown.items()}):
+    for line in text_table(
+        {name: [_cell(cell) for cell in cells] for name, cells in shown.items()}
+    ):
         say(f"  {line}")
     say(
-        f"  predicted: the model averaged over all that is unknown, exactly; std: its spread over "
-        f"that;\n  low to high: 90% intervals for the charges, which {inside:.0%} of theirs "
-        f"lie in."
+        f"  predicted: the model averaged over the unknown cells, exact given the density;\n"
+        f"  std: its spread over them; low to high: 90% intervals for the charges, which contain "
+        f"{inside:.0%} of them."
     )
-    return {"rows": APART, "inside": inside}
+    return {"rows": HELD_OUT, "inside": inside}
 
 
 def _cell(value: object) -> str:
@@ -136,16 +138,16 @@ def _cell(value: object) -> str:
 def _ask(model: CircuitEstimator, say: Say) -> list[dict[str, Any]]:
     """Ask the paper's questions, in words."""
     say("\nAsking about groups:")
-    found = []
+    answers = []
     for question, a, b in QUESTIONS:
         answer = model.compare(a, b)
-        found.append({"question": question, **answer.to_dict()})
-        for line in _told(question, answer):
+        answers.append({"question": question, **answer.to_dict()})
+        for line in _sentences(question, answer):
             say(line)
-    return found
+    return answers
 
 
-def _told(question: str, answer: Comparison) -> list[str]:
+def _sentences(question: str, answer: Comparison) -> list[str]:
     lines = [f"  {question}"]
     for group in (answer.a, answer.b):
         average = "" if group.rows_mean is None else f", on average {group.rows_mean.mean:,.0f}"
@@ -168,7 +170,7 @@ def _draw(model: CircuitEstimator, folder: Path, say: Say) -> None:
     """Draw a figure, and write the report."""
     from expecta.report import write_report
 
-    draw(model.split("region", given="smoker == 'yes'"), folder / "smokers-by-region.svg")
+    draw_plot(model.split("region", given="smoker == 'yes'"), folder / "smokers-by-region.svg")
     say("\nDrew what smokers cost by region: smokers-by-region.svg")
     write_report(model, folder / "report.html", title="What people cost an insurer")
     say("Wrote a report on the model: report.html")

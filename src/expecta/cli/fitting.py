@@ -1,10 +1,11 @@
-"""``expecta fit``: from a table to a model in a file."""
+"""Define ``expecta fit``: learn a model from a table, and say what to try next."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +13,14 @@ from expecta.cli.options import Json
 from expecta.cli.output import document, note, say, writable
 from expecta.common.errors import DomainError
 
+if TYPE_CHECKING:
+    from expecta.cli.learning import Task
+    from expecta.estimators.base import CircuitEstimator
+    from expecta.tables.column import Column
+
 __all__ = ["fit"]
+
+TEXT_KINDS = ("category", "boolean")
 
 
 class DensityName(StrEnum):
@@ -49,9 +57,9 @@ def fit(
         list[str] | None, typer.Option(metavar="COL", help="A column to leave out; repeatable.")
     ] = None,
     density: Annotated[
-        DensityName, typer.Option(help="What learns how the inputs go together.")
+        DensityName, typer.Option(help="Which density of the inputs to learn.")
     ] = DensityName.tree,
-    max_bins: Annotated[int, typer.Option(min=2, help="Most bins of a number in the model.")] = 256,
+    max_bins: Annotated[int, typer.Option(min=2, help="Most bins of a column of numbers.")] = 256,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")] = 0,
     no_rows: Annotated[
         bool, typer.Option("--no-rows", help="Keep no training rows in the file.")
@@ -62,20 +70,20 @@ def fit(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     json: Json = False,
 ) -> None:
-    """Learn a model from a table, with or without holes in it."""
-    from expecta.cli import tables
+    """Learn a model from a table, with or without missing values."""
+    from expecta.cli import table_files
     from expecta.cli.learning import Task, learn
     from expecta.common.settings import config_context
 
     wanted = _target(target, drop or [])
     path = _output(output, wanted, table)
-    given = _without_index(tables.read(table), wanted, quiet)
+    given = _without_index(table_files.read(table), wanted, quiet)
     _check_columns(given, [wanted, *(drop or [])])
-    task = Task.of(given, wanted, drop or [], classify, skip_unknown)
+    task = Task.from_table(given, wanted, drop or [], classify, skip_unknown)
     with config_context(progress=False if quiet else None):
         model = learn(task, density.value, max_bins, seed)
     model.save(path, rows=not no_rows)
-    learned = summary(model, task, path, no_rows)
+    learned = _summary(model, task, path, no_rows)
     if json:
         document(learned)
     elif not quiet:
@@ -95,9 +103,9 @@ def _target(names: list[str], drop: list[str]) -> str:
 
 def _output(output: Path | None, target: str, table: str) -> Path:
     """Return the model's file, which is no table."""
-    from expecta.cli.tables import is_table
+    from expecta.cli.table_files import is_table
 
-    plain = "".join(one if one.isalnum() or one in "-_." else "_" for one in target)
+    plain = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in target)
     path = output if output is not None else Path(f"{plain}.expecta")
     example = f"-o {plain.strip('-._') or 'model'}.expecta"
     if str(path) == "-":
@@ -105,7 +113,7 @@ def _output(output: Path | None, target: str, table: str) -> Path:
     if table != "-" and path.exists() and Path(table).exists() and path.samefile(table):
         raise DomainError(f"the model would overwrite the table {table}; name another: {example}")
     if is_table(str(path)):
-        raise DomainError(f"{path} is the name of a table, and a model is none; try {example}")
+        raise DomainError(f"{path} is the name of a table, and a model is not one; try {example}")
     return writable(path)
 
 
@@ -131,9 +139,8 @@ def _check_columns(table: Any, names: list[str]) -> None:
             raise DomainError(f"there is no column {name!r} in the table; {hint}")
 
 
-def summary(model: Any, task: Any, path: Path, no_rows: bool) -> dict[str, Any]:
+def _summary(model: CircuitEstimator, task: Task, path: Path, no_rows: bool) -> dict[str, Any]:
     """Return what was learned."""
-    from expecta.cli.hints import example
     from expecta.cli.learning import held_out
 
     return {
@@ -150,28 +157,65 @@ def summary(model: Any, task: Any, path: Path, no_rows: bool) -> dict[str, Any]:
         **held_out(model),
         "rows_in_file": not no_rows,
         "notes": [*task.notes, *model.density_.encoder_.notes_],
-        "example": example(model, task.table),
+        "example": _example(model, task.table),
     }
 
 
 def _tell(learned: dict[str, Any], table: str) -> None:
-    """Say what was learned, and what to try next."""
-    from expecta.cli.hints import next_commands
-
-    path = learned["model"]
+    """Print what was learned, and what to try next."""
     say(f"{learned['target']}: {learned['why']}")
     say(
         f"learned from {learned['rows']} rows and {len(learned['columns'])} columns: "
         f"{', '.join(learned['columns'])}"
     )
     say(f"density: {learned['density']}")
-    say(f"circuit: {learned['splits']} split(s); {learned['said']}")
+    say(f"circuit: {learned['splits']} split(s); {learned['summary']}")
     if learned["skipped_rows"]:
         note(f"{learned['skipped_rows']} row(s) without a target were left out")
-    for one in learned["notes"]:
-        note(one)
+    for text in learned["notes"]:
+        note(text)
     rows = "without" if not learned["rows_in_file"] else "with"
-    say(f"saved to {path}, {rows} the training rows")
+    say(f"saved to {learned['model']}, {rows} the training rows")
     say("\nNext:")
-    for line in next_commands(learned, table):
-        say(f"  {line}")
+    for line in _next_commands(learned, table):
+        say(f"  expecta {line}")
+
+
+def _example(model: CircuitEstimator, table: Any) -> tuple[str, str] | None:
+    """Return a column to ask about, categories first, and a condition that can be asked."""
+    from expecta.ask.language.query import Query
+
+    for column in sorted(model.encoder_.columns_, key=lambda c: c.kind not in TEXT_KINDS):
+        values = table.column(column.name).drop_null()
+        if not len(values):
+            continue
+        condition = _condition(column, values[len(values) // 2].as_py())
+        try:
+            Query.read(condition, model.encoder_)
+        except DomainError:
+            continue  # such as a category that is rare, or a name that a query cannot have
+        return column.name, condition
+    return None
+
+
+def _condition(column: Column, value: object) -> str:
+    from expecta.ask.language.conditions import quoted
+
+    sign = "==" if column.kind in TEXT_KINDS else "<="
+    shown = str(value)
+    if not isinstance(value, bool | int | float):
+        # a shell's single quotes go about double quotes
+        shown = repr(shown) if '"' in shown or "\\" in shown else f'"{shown}"'
+    return f"{quoted(column.name)} {sign} {shown}"
+
+
+def _next_commands(learned: dict[str, Any], table: str) -> list[str]:
+    """Return commands to try; every name and condition is one word to a shell."""
+    path, rows = quote(learned["model"]), "new.csv" if table == "-" else quote(table)
+    classes = learned.get("classes")
+    commands = [f"predict {path} {rows} {'--interval 0.9' if classes is None else '--proba'}"]
+    if learned["example"] is not None and (classes is None or len(classes) > 1):
+        column, condition = map(quote, learned["example"])
+        of = f" --of {quote(str(classes[0]))}" if classes is not None and len(classes) > 2 else ""
+        commands += [f"ask {path} {condition}{of}", f"split {path} {column}{of}"]
+    return [*commands, f"report {path} -o report.html"]

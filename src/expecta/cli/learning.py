@@ -1,4 +1,4 @@
-"""What is to be learned from a table, and the model of it."""
+"""Decide what to learn from a table, learn it, and say how well it does."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from expecta.estimators.base import CircuitEstimator
 
 __all__ = ["Task", "held_out", "learn"]
 
-FEW = 10  # values of a number that may be classes
-MANY = 50  # classes that are rather names
+MAX_CLASS_NUMBERS = 10  # different numbers that may be classes
+MAX_CLASSES = 50  # different texts that are classes, not names
 COMMAS = r"^\s*[-+]?\d+(\.\d{3})*,\d+\s*$"  # such as 0,5 or 1.000,5
 POINTS = "decimal commas? Write its numbers with points, as 0.5"
-MOST = 0.5  # share of cells that tells what a column is
+MAJORITY = 0.5  # share of cells that tells what a column is
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Task:
     notes: tuple[str, ...]
 
     @classmethod
-    def of(
+    def from_table(
         cls, table: Any, target: str, drop: Sequence[str], classify: bool | None, skip: bool
     ) -> Task:
         """Take a table apart, and decide whether the target has classes or numbers."""
@@ -65,14 +65,14 @@ class Task:
 
 
 def _doubts(table: Any) -> list[str]:
-    """Say which columns are texts that may be meant as numbers."""
-    found = []
+    """Return notes on columns of texts that may be meant as numbers."""
+    notes = []
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if _share(column, COMMAS) > MOST:
-            found.append(f"column {name!r} is text: {POINTS}")
+        if _share(column, COMMAS) > MAJORITY:
+            notes.append(f"column {name!r} is text: {POINTS}")
         elif _share(column, r"^\d+$") == 1 and _share(column, r"^0\d") > 0:
-            found.append(f"column {name!r} has leading zeros, so it is text: codes, not numbers")
-    return found
+            notes.append(f"column {name!r} has leading zeros, so it is text: codes, not numbers")
+    return notes
 
 
 def _share(column: Any, pattern: str) -> float:
@@ -85,33 +85,33 @@ def _share(column: Any, pattern: str) -> float:
     return float(pc.mean(pc.match_substring_regex(column, pattern)).as_py() or 0.0)
 
 
-def _kind(y: Any, name: str, asked: bool | None) -> tuple[bool, str, tuple[str, ...]]:
-    """Decide between classes and numbers, and say why."""
+def _kind(y: Any, name: str, classify: bool | None) -> tuple[bool, str, tuple[str, ...]]:
+    """Decide between classes and numbers, and return why."""
     import pyarrow as pa
 
     values = len(y.unique())
     numeric = pa.types.is_integer(y.type) or pa.types.is_floating(y.type)
     numeric = numeric or pa.types.is_decimal(y.type)
     classes = "a classifier, since it has classes"
-    commas = _share(y, COMMAS) > MOST
-    if asked is False and not numeric:
+    commas = _share(y, COMMAS) > MAJORITY
+    if classify is False and not numeric:
         raise DomainError(
             f"the target {name!r} has no numbers; " + (POINTS if commas else "leave --regress out")
         )
-    if asked and numeric and _fractions(y):
+    if classify and numeric and _fractions(y):
         raise DomainError(f"the target {name!r} has numbers with fractions; leave --classify out")
-    if asked is not None:
-        return asked, "a classifier, as asked" if asked else "a regressor, as asked", ()
+    if classify is not None:
+        return classify, f"a {'classifier' if classify else 'regressor'}, as asked", ()
     if numeric:
         notes: tuple[str, ...] = ()
-        if values <= FEW:
+        if values <= MAX_CLASS_NUMBERS:
             notes = (f"the target {name!r} has {values} values; if these are classes: --classify",)
         return False, "a regressor, since it has numbers", notes
     if pa.types.is_boolean(y.type):
         return True, "a classifier, since it is true or false", ()
     if commas:
         raise DomainError(f"the target {name!r} is text: {POINTS}")
-    if values > min(MANY, max(FEW, MOST * len(y))):
+    if values > min(MAX_CLASSES, max(MAX_CLASS_NUMBERS, MAJORITY * len(y))):
         raise DomainError(
             f"the target {name!r} has {values} different values in {len(y)} rows that are no "
             f"numbers; name another column, or pass --classify if they are classes"
@@ -150,14 +150,14 @@ def _values(y: Any) -> Any:
 
 
 def held_out(model: CircuitEstimator) -> dict[str, Any]:
-    """Return how well the model does on rows that it did not see, in numbers and in words."""
+    """Return how well the model does on held-out rows, in numbers and in words."""
     if isinstance(model, CircuitRegressor):
         assert model.training_rows_ is not None
         assert model.training_rows_.target is not None
         noise, spread = model.noise_, float(np.std(model.training_rows_.target))
         explained = 1.0 - (noise / spread) ** 2 if spread > 0 else np.nan
-        said = _said(noise, spread, explained, len(model.training_rows_.target))
-        return {"noise": noise, "target_std": spread, "explained": explained, "said": said}
+        summary = _summary(noise, spread, explained, len(model.training_rows_.target))
+        return {"noise": noise, "target_std": spread, "explained": explained, "summary": summary}
     assert isinstance(model, CircuitClassifier)
     tried = [loss for losses in model.validation_.values() for loss in losses.values()]
     loss = min(tried, default=np.nan)
@@ -166,15 +166,15 @@ def held_out(model: CircuitEstimator) -> dict[str, Any]:
     if len(model.classes_) == 1:
         measured = "all rows have one class, so it predicts that always"
     elif not tried:
-        measured = "too few rows to hold some out"
-    said = f"{measured}; classes: {classes}"
-    return {"held_out_loss": loss, "classes": model.classes_.tolist(), "said": said}
+        measured = "there are too few rows to hold some out"
+    summary = f"{measured}; classes: {classes}"
+    return {"held_out_loss": loss, "classes": model.classes_.tolist(), "summary": summary}
 
 
-def _said(noise: float, spread: float, explained: float, rows: int) -> str:
-    """Say how well a regressor does."""
+def _summary(noise: float, spread: float, explained: float, rows: int) -> str:
+    """Write how well a regressor does."""
     if rows == 1:
-        return "a single row: it predicts that row's target, and nothing tells how well"
+        return "a single row: it predicts that row's target, and its error is unknown"
     if not spread > 0:
         return "the target is the same in all rows, and so are predictions"
     return (

@@ -1,4 +1,4 @@
-"""Models from files, and rows for them."""
+"""Load models from files, and read rows for them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from expecta.cli import tables
-from expecta.cli.csvs import CsvText
+from expecta.cli import table_files
 from expecta.cli.output import note
+from expecta.cli.table_files import CsvText
 from expecta.common.errors import DomainError, FormatError
 from expecta.common.text import suggestion
 from expecta.estimators.base import CircuitEstimator
 from expecta.tables.category_column import CategoryColumn
 from expecta.tables.column import Column
-from expecta.tables.scalars import is_missing, number
 
 __all__ = ["aligned", "load", "load_for", "read_rows", "read_typed", "row_of"]
 
-SHOWN = 3  # unseen values that a note names
+MAX_SHOWN = 3  # unseen values that a note names
 
 
 def load(path: Path) -> CircuitEstimator:
@@ -34,7 +33,7 @@ def load(path: Path) -> CircuitEstimator:
     try:
         return read(path)
     except FormatError:
-        if not tables.is_table(str(path)):
+        if not table_files.is_table(str(path)):
             raise
         raise DomainError(f"{path} is a table; the model comes first: MODEL, then TABLE") from None
 
@@ -47,14 +46,14 @@ def load_for(path: Path, of: str | None) -> CircuitEstimator:
         if of is not None:
             raise DomainError(f"this model predicts numbers, not classes; leave --of {of} out")
         return model
-    labels = [str(one) for one in classes.tolist()]
+    labels = [str(label) for label in classes.tolist()]
     if of is None and len(labels) > 2:
         raise DomainError(
             f"there are {len(labels)} classes; name one: --of {quote(labels[0])}; "
             + suggestion("", labels)
         )
     if of is not None and of not in labels:
-        near = [one for one in labels if one.lower() == of.lower()] or [of]
+        near = [label for label in labels if label.lower() == of.lower()] or [of]
         raise DomainError(f"--of: there is no class {of!r}; {suggestion(near[0], labels)}")
     return model
 
@@ -78,13 +77,13 @@ def _read(model: CircuitEstimator, path: str) -> tuple[Any, CsvText | None]:
     columns = model.encoder_.columns_
     texts = [column.name for column in columns if _is_text(column)]
     numbers = [column.name for column in columns if column.name not in texts]
-    return tables.read_both(path, texts, numbers)
+    return table_files.read_both(path, texts, numbers)
 
 
 def _is_text(column: Column) -> bool:
     """Whether all values of a column were texts: then its cells are, even if they look not."""
     values = column.values
-    return isinstance(column, CategoryColumn) and all(isinstance(one, str) for one in values)
+    return isinstance(column, CategoryColumn) and all(isinstance(value, str) for value in values)
 
 
 def aligned(model: CircuitEstimator, table: Any) -> Any:
@@ -101,57 +100,55 @@ def aligned(model: CircuitEstimator, table: Any) -> Any:
     if missing:
         note(f"the table has no column {', '.join(map(repr, missing))}: unknown in every row")
     nothing = pa.nulls(table.num_rows, pa.float64())
-    found = {name: nothing if name in missing else table.column(name) for name in names}
-    fitting = pa.table(found)
-    _tell_unseen(model, fitting)
-    return fitting
+    columns = {name: nothing if name in missing else table.column(name) for name in names}
+    rows = pa.table(columns)
+    _tell_unseen(model, rows)
+    return rows
 
 
 def _tell_unseen(model: CircuitEstimator, table: Any) -> None:
-    """Say which categories the model has never seen: they count as unknown."""
+    """Note categories that are not in the training data: they count as unknown."""
     codes = model.encoder_.codes(table)
-    for place, column in enumerate(model.encoder_.columns_):
-        cells = table.column(place)
-        odd = (codes[:, place] < 0) & np.asarray(cells.is_valid())
+    for variable, column in enumerate(model.encoder_.columns_):
+        cells = table.column(variable)
+        odd = (codes[:, variable] < 0) & np.asarray(cells.is_valid())
         if not isinstance(column, CategoryColumn) or not np.any(odd):
             continue
         values = list(dict.fromkeys(str(cells[i].as_py()) for i in np.flatnonzero(odd).tolist()))
-        more = ", ..." if len(values) > SHOWN else ""
+        more = ", ..." if len(values) > MAX_SHOWN else ""
         note(
-            f"column {column.name!r} has values that training had not, in {np.count_nonzero(odd)} "
-            f"row(s), which count as unknown: {', '.join(map(repr, values[:SHOWN]))}{more}"
+            f"column {column.name!r} has values that are not in the training data, in "
+            f"{np.count_nonzero(odd)} row(s); they count as unknown: "
+            f"{', '.join(map(repr, values[:MAX_SHOWN]))}{more}"
         )
 
 
 def row_of(model: CircuitEstimator, text: str) -> dict[str, Any]:
     """Read one row, written as ``age=40,smoker=yes``; what it does not name is unknown."""
-    found: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     for part in next(csv.reader([text], skipinitialspace=True), []):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise DomainError(f"{part!r} is no fact; write a row as age=40,smoker=yes")
-        if name in found:
+            raise DomainError(f"{part!r} is not a fact; write a row as age=40,smoker=yes")
+        if name in row:
             raise DomainError(f"column {name!r} is named twice in the row; name it once")
         column = model.encoder_.column(name)
-        found[name] = None if value in ("", "?") else _value(column.plain, value)
-    if not found:
+        row[name] = None if value in ("", "?") else _value(column.plain, value)
+    if not row:
         raise DomainError("the row says nothing; write it as age=40,smoker=yes")
-    return found
+    return row
 
 
 def _value(column: Column, text: str) -> Any:
-    """Return the cell that is written, or complain that the column has no such value."""
+    """Return the cell that is written; an error where the column has no such value."""
     if isinstance(column, CategoryColumn):
         same = {label.lower(): label for label in column.labels}
         text = text if text in column.labels else same.get(text.lower(), text)
         code = column.code(text)
         return column.values[code] if code < len(column.values) else text
-    try:
-        value = number(text, column.kind, column.zone)
-    except DomainError as problem:
-        raise DomainError(f"column {column.name!r}: {problem}") from None
-    if is_missing(value):
+    if text.lower() == "nan":
         return None
+    value = column.to_number(text)
     if column.kind == "duration":
         return timedelta(microseconds=value)
     return datetime.fromisoformat(text) if column.kind in ("date", "datetime") else value

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Define the arguments and options that several commands have."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Model = Annotated[
 ]
 Of = Annotated[
     str | None,
-    typer.Option(metavar="CLASS", help="The class whose probability is asked about."),
+    typer.Option(metavar="CLASS", help="The class whose probability the question is about."),
 ]
 Plot = Annotated[
     Path | None,
@@ -45,7 +45,7 @@ Given = Annotated[
 ]
 Row = Annotated[
     str | None,
-    typer.Option(metavar="ROW", help="What is known of someone, such as age=40,smoker=yes."),
+    typer.Option(metavar="ROW", help="Known values of one row, such as age=40,smoker=yes."),
 ]
 Table = Annotated[
     str,

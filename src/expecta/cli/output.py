@@ -1,4 +1,4 @@
-"""What commands print: answers and JSON on standard output, notes on standard error."""
+"""Print answers and JSON on standard output, notes on standard error; draw plots into files."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import typer
 from expecta.ask.printed_answer import PrintedAnswer, plain
 from expecta.common.errors import DomainError, FormatError, QueryError
 
-__all__ = ["answer", "document", "note", "one_line", "say", "writable"]
+__all__ = ["answer", "document", "draw_plot", "note", "one_line", "say", "writable"]
 
 
 def say(text: str = "") -> None:
-    """Print what was asked for."""
+    """Print a line of the answer."""
     typer.echo(text)
 
 
 def note(text: str) -> None:
-    """Print what is good to know, beside the answer."""
+    """Print a remark beside the answer."""
     typer.echo(f"note: {text}", err=True)
 
 
@@ -29,26 +29,38 @@ def document(value: Any) -> None:
     typer.echo(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
 
 
-def answer(found: PrintedAnswer, as_json: bool, plot: Path | None = None) -> None:
-    """Print an answer, and draw it where that is asked for."""
+def answer(result: PrintedAnswer, as_json: bool, plot: Path | None = None) -> None:
+    """Print an answer, and draw it where a file is given."""
     if plot is not None:
-        from expecta.cli.plots import draw
-
-        draw(found, plot)
+        draw_plot(result, plot)
     if as_json:
-        document(found)
+        document(result)
         return
-    say(str(found))
+    say(str(result))
     if plot is not None:
         note(f"the plot is in {plot}")
 
 
+def draw_plot(result: PrintedAnswer, path: Path) -> None:
+    """Draw an answer into a file, by the ending of its name."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        raise DomainError("plots need matplotlib: pip install 'expecta[plots]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    display = result.plot()
+    display.figure_.savefig(path, dpi=150, bbox_inches="tight")
+    plt.close(display.figure_)
+
+
 def writable(path: str | Path) -> Path:
-    """Return a path that a file can be written to, or complain before the work is done."""
+    """Return a path that a file can be written to; an error comes before the work is done."""
     path = Path(path)
     folder = path.parent
     if str(path) == "-":
-        raise DomainError("this is not written to standard output; name a file")
+        raise DomainError("this cannot be written to standard output; name a file")
     if path.is_dir():
         raise DomainError(f"{path} is a folder; name a file in it, such as {path / 'out'}")
     if not folder.is_dir():
@@ -57,14 +69,14 @@ def writable(path: str | Path) -> Path:
 
 
 def one_line(problem: BaseException | str) -> str:
-    """Say what is wrong and what to do in one line."""
-    text = " ".join(_said(problem).split())
+    """Return what is wrong and what to do as one line."""
+    text = " ".join(_message(problem).split())
     return text or type(problem).__name__
 
 
-def _said(problem: BaseException | str) -> str:
+def _message(problem: BaseException | str) -> str:
     if isinstance(problem, QueryError) and problem.query is not None:
-        return f"{problem.problem} (at character {problem.place + 1} of: {problem.query})"
+        return f"{problem.problem} (at character {problem.position + 1} of: {problem.query})"
     if isinstance(problem, FormatError) and "upgrade expecta" not in problem.problem:
         return f"{problem}; make the file anew, or name another"
     if isinstance(problem, FileNotFoundError) and problem.filename is not None:

@@ -1,4 +1,4 @@
-"""``expecta predict``: the rows of a table with what the model predicts for them."""
+"""Define ``expecta predict``: add a model's predictions to the rows of a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def predict(
         ),
     ] = "-",
     std: Annotated[
-        bool, typer.Option("--std", help="Add the spread over what is unknown (numbers).")
+        bool, typer.Option("--std", help="Add the spread over the unknown cells (numbers).")
     ] = False,
     interval: Annotated[
         float | None,
@@ -37,27 +37,27 @@ def predict(
 ) -> None:
     """Predict for each row of a table; empty cells are unknown, and averaged over.
 
-    The table comes back with columns added: the prediction, exact for the model and its
-    density, and what the options ask for.
+    The table comes back with columns added: the prediction, exact given the learned density,
+    and what the options ask for.
     """
-    from expecta.cli import tables
+    from expecta.cli import table_files
     from expecta.cli.models import load, read_rows, read_typed
 
     if output != "-":
         writable(output)
-    as_text = tables.write_format(output) in ("csv", "tsv")
+    as_text = table_files.write_format(output) in ("csv", "tsv")
     _check_coverage(interval)
     estimator = load(model)
     given, rows = (read_rows if as_text else read_typed)(estimator, table)
-    wanted = predictions(estimator, rows, std=std, interval=interval, proba=proba)
+    added = predictions(estimator, rows, std=std, interval=interval, proba=proba)
     names = []
-    for name, values in wanted.items():
-        names.append(tables.fresh_name(name, given.column_names))
+    for name, values in added.items():
+        names.append(table_files.fresh_name(name, given.column_names))
         given = given.append_column(names[-1], [values])
     if json and output == "-":
         document({"columns": names, "rows": given.select(names).to_pylist()})
         return
-    tables.write(given, output)
+    table_files.write(given, output)
     if json:
         document({"written": output, "columns": names, "rows": given.num_rows})
     elif output != "-":
@@ -68,16 +68,6 @@ def _check_coverage(interval: float | None) -> None:
     if interval is not None and not 0 < interval < 1:
         remedy = f"; write it as a share: {interval / 100:g}" if 1 < interval < 100 else ""
         raise DomainError(f"coverage lies between 0 and 1, not {interval:g}{remedy}")
-
-
-def _tell_endless(ends: Any, interval: float) -> None:
-    """Say that intervals have no ends, where training rows were too few for them."""
-    endless = int(np.count_nonzero(np.isinf(ends).any(axis=1)))
-    if endless:
-        note(
-            f"the interval has no ends in {endless} row(s): the training rows are too few to tell "
-            f"{interval:.0%} intervals; learn from more, or ask for less"
-        )
 
 
 def predictions(
@@ -91,14 +81,19 @@ def predictions(
     if classes is None:
         if proba:
             raise DomainError("--proba is for classes, and this model predicts numbers; try --std")
-        found = {f"{target}_predicted": model.predict(rows)}
+        columns = {f"{target}_predicted": model.predict(rows)}
         if std:
-            found[f"{target}_std"] = model.predict(rows, return_std=True)[1]
+            columns[f"{target}_std"] = model.predict(rows, return_std=True)[1]
         if interval is not None:
             ends = model.predict_interval(rows, interval)
-            _tell_endless(ends, interval)
-            found |= {f"{target}_low": ends[:, 0], f"{target}_high": ends[:, 1]}
-        return {name: pa.array(values, from_pandas=True) for name, values in found.items()}
+            infinite = int(np.count_nonzero(np.isinf(ends).any(axis=1)))
+            if infinite:
+                note(
+                    f"the interval is infinite in {infinite} row(s): there are too few training "
+                    f"rows for {interval:.0%} intervals; learn from more, or lower the coverage"
+                )
+            columns |= {f"{target}_low": ends[:, 0], f"{target}_high": ends[:, 1]}
+        return {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
     if std or interval is not None:
         raise DomainError(
             "--std and --interval are for numbers, and this model predicts classes; try --proba"
@@ -106,8 +101,8 @@ def predictions(
     shares = model.predict_proba(rows)
     chosen = classes[shares.argmax(axis=1)].tolist()
     impossible = np.isnan(shares).any(axis=1)
-    columns = {f"{target}_predicted": pa.array(chosen, mask=impossible)}
+    named = {f"{target}_predicted": pa.array(chosen, mask=impossible)}
     if proba:
-        for place, label in enumerate(classes.tolist()):
-            columns[f"{target}_probability_{label}"] = pa.array(shares[:, place], from_pandas=True)
-    return columns
+        for i, label in enumerate(classes.tolist()):
+            named[f"{target}_probability_{label}"] = pa.array(shares[:, i], from_pandas=True)
+    return named

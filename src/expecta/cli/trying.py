@@ -1,4 +1,4 @@
-"""``expecta demo`` and ``expecta bench``."""
+"""Define ``expecta demo`` and ``expecta bench``."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def demo(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Learn what people cost an insurer, predict with holes, and ask the model questions."""
+    """Learn what people cost an insurer, predict with missing values, and ask questions."""
     import tempfile
 
     from expecta.cli.demo import run
 
     if folder is None:
         folder = Path(tempfile.mkdtemp(prefix="expecta-demo-"))
-    found = run(folder, (lambda text: None) if json else say)
+    results = run(folder, (lambda text: None) if json else say)
     if json:
-        document(found)
+        document(results)
 
 
 def bench(
@@ -48,14 +48,14 @@ def bench(
     json: Json = False,
 ) -> None:
     """Time questions on this machine beside sampling, and check that both agree."""
-    from expecta.cli.bench import measured, table_of
+    from expecta.cli.bench import format_times, measure
 
-    found = measured(length is Length.quick)
+    times = measure(length is Length.quick)
     if json:
-        document(found)
+        document(times)
     else:
-        say(table_of(found))
-    if not all(one["agrees"] for one in found["measured"]):
+        say(format_times(times))
+    if not all(line["agrees"] for line in times["measured"]):
         raise typer.Exit(1)
 
 

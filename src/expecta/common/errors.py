@@ -16,6 +16,7 @@ __all__ = [
     "PropertyError",
     "QueryError",
     "StructureError",
+    "TooManyGroupsError",
     "VtreeMismatchError",
 ]
 
@@ -73,24 +74,28 @@ class QueryError(DomainError):
         What is wrong and what to do, in one sentence.
     query
         The condition as it was written, or ``None`` where it was not a text.
-    place
-        Where in it the trouble is, counted from 0; its length is the end.
+    position
+        The index in it of the character at fault; its length is the end.
     """
 
-    def __init__(self, problem: str, query: str | None = None, place: int = 0) -> None:
-        self.problem, self.query, self.place = problem, query, place
-        super().__init__(problem if query is None else f"{problem}\n{_pointed(query, place)}")
+    def __init__(self, problem: str, query: str | None = None, position: int = 0) -> None:
+        self.problem, self.query, self.position = problem, query, position
+        super().__init__(problem if query is None else f"{problem}\n{_pointed(query, position)}")
 
     def __reduce__(self) -> tuple[type[QueryError], tuple[str, str | None, int]]:
-        return type(self), (self.problem, self.query, self.place)
+        return type(self), (self.problem, self.query, self.position)
 
 
-def _pointed(query: str, place: int, before: int = 60, width: int = 100) -> str:
-    """Return the part of a query around a place, and a caret under that place."""
-    start = max(0, place - before)
+def _pointed(query: str, position: int, before: int = 60, width: int = 100) -> str:
+    """Return the part of a query around a character, and a caret under that character."""
+    start = max(0, position - before)
     left, right = "..." * (start > 0), "..." * (len(query) > start + width)
     shown = "".join(c if c.isprintable() else " " for c in query[start : start + width])
-    return f"  {left}{shown}{right}\n  {' ' * (len(left) + place - start)}^"
+    return f"  {left}{shown}{right}\n  {' ' * (len(left) + position - start)}^"
+
+
+class TooManyGroupsError(DomainError):
+    """A question is about more groups than can be asked; ask for smaller ones."""
 
 
 class ImpossibleEvidenceError(ExpectaError, ValueError):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from expecta.common.data_frames import Columns
 
-__all__ = ["check_name", "folder", "load_arrays", "read_csv"]
+__all__ = ["check_name", "existing", "folder", "load_arrays", "read_csv"]
 
 VARIABLE = "EXPECTA_DATA"
 
@@ -25,23 +25,28 @@ def folder() -> Path | None:
 
 
 def check_name(name: str, known: Collection[str]) -> None:
-    """Refuse a data set that there is not."""
+    """Refuse the name of a data set that does not exist."""
     if name not in known:
         raise ValueError(f"there is no data set {name!r:.60}; there are {', '.join(known)}")
 
 
-def load_arrays(path: Path) -> Columns:
-    """Read the arrays of an .npz file, which cannot run code."""
+def existing(path: Path) -> Path:
+    """Return the path of a file; an error where there is none."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path} in the folder that {VARIABLE} names")
-    with np.load(path, allow_pickle=False) as arrays:
+    return path
+
+
+def load_arrays(path: Path) -> Columns:
+    """Read the arrays of an .npz file, which cannot run code."""
+    with np.load(existing(path), allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
 
 
 def read_csv(lines: Iterable[str]) -> Columns:
     """Read a table with a header; a column is of integers or floats where all cells are."""
     rows = list(csv.reader(lines))
-    return {name: _column([row[place] for row in rows[1:]]) for place, name in enumerate(rows[0])}
+    return {name: _column([row[i] for row in rows[1:]]) for i, name in enumerate(rows[0])}
 
 
 def _column(cells: list[str]) -> npt.NDArray[Any]:

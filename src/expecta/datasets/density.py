@@ -1,4 +1,4 @@
-"""The field's binary sets for density estimation."""
+"""Load the binary data sets on which density learners are compared."""
 
 from __future__ import annotations
 
@@ -9,24 +9,11 @@ from expecta.datasets.data_files import VARIABLE, check_name, folder, load_array
 
 __all__ = ["DENSITY_NAMES", "DensityData", "load_density"]
 
-DENSITY_NAMES = (
-    "nltcs",
-    "msnbc",
-    "kdd",
-    "plants",
-    "baudio",
-    "jester",
-    "tretail",
-    "pumsb_star",
-    "kosarek",
-    "msweb",
-    "tmovie",
-    "cwebkb",
-    "cr52",
-    "c20ng",
-    "bbc",
-    "ad",
+_NAMES = (
+    "nltcs msnbc kdd plants baudio jester tretail pumsb_star kosarek msweb tmovie cwebkb cr52 "
+    "c20ng bbc ad"
 )
+DENSITY_NAMES = tuple(_NAMES.split())
 
 
 @dataclass(frozen=True, eq=False)

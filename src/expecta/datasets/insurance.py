@@ -1,4 +1,4 @@
-"""The insurance table, which comes with the package."""
+"""Load the insurance table, which comes with the package."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ __all__ = ["fetch_images", "fetch_table"]
 
 
 class _Source(NamedTuple):
-    """What to ask for, and the shape and the names that it must have."""
+    """What to fetch, and the number of rows and the names that it must have."""
 
     query: dict[str, Any]
     rows: int
@@ -27,18 +27,10 @@ _ELEVATORS = (
     "SaTime4 diffSaTime1 diffSaTime2 diffSaTime3 diffSaTime4 Sa Goal"
 )
 _ABALONE = (
-    "Sex",
-    "Length",
-    "Diameter",
-    "Height",
-    "Whole weight",
-    "Shucked weight",
-    "Viscera weight",
-    "Shell weight",
-    "Rings",
+    "Sex,Length,Diameter,Height,Whole weight,Shucked weight,Viscera weight,Shell weight,Rings"
 )
 _SOURCES = {
-    "abalone": _Source({"name": "abalone", "version": 1}, 4177, _ABALONE),
+    "abalone": _Source({"name": "abalone", "version": 1}, 4177, tuple(_ABALONE.split(","))),
     "delta-ailerons": _Source(
         {"name": "delta_ailerons", "version": "active"},
         7129,
@@ -55,19 +47,18 @@ def fetch_table(name: str) -> Columns:
     bunch = _fetch(name, source.query)
     wrong = f"OpenML's {name!r} is not the paper's table"
     data = np.asarray(bunch.data)
-    found = [*map(_letters, bunch.feature_names)]
     if data.shape != (source.rows, len(source.names) - 1):
         raise _unusable(f"{wrong}: it has the shape {data.shape}")
-    if found != [*map(_letters, source.names[:-1])]:
+    if [*map(_letters, bunch.feature_names)] != [*map(_letters, source.names[:-1])]:
         raise _unusable(f"{wrong}: its columns are {', '.join(bunch.feature_names)}")
     categories = getattr(bunch, "categories", None) or {}
     columns: Columns = {}
-    for place, (ours, theirs) in enumerate(zip(source.names, bunch.feature_names, strict=False)):
+    for i, (ours, theirs) in enumerate(zip(source.names, bunch.feature_names, strict=False)):
         if theirs in categories:
             texts = np.array(categories[theirs], object)
-            columns[ours] = texts[data[:, place].astype(np.int64)]
+            columns[ours] = texts[data[:, i].astype(np.int64)]
         else:
-            columns[ours] = data[:, place].astype(np.float64)
+            columns[ours] = data[:, i].astype(np.float64)
     try:
         target = np.asarray(bunch.target).astype(np.float64)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The six data sets of the paper, split and encoded as its authors did."""
+"""Load the six data sets of the paper, split and encoded as its authors did."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _IMAGES = ("mnist", "fmnist")
 PAPER_NAMES = (*_TARGETS, *_IMAGES)
 
 
-class Split(NamedTuple):
-    """Numbers of the rows to train on, to stop by, and to test on."""
+class PaperSplit(NamedTuple):
+    """Indices of the rows to train on, to stop by, and to test on."""
 
     train: Ints
     valid: Ints
@@ -53,19 +53,20 @@ class PaperData:
     y_train: npt.NDArray[Any]
     y_valid: npt.NDArray[Any]
     y_test: npt.NDArray[Any]
-    rows: Split
+    rows: PaperSplit
     feature_names: tuple[str, ...]
     groups: Ints
 
 
-def paper_split(n_rows: int) -> Split:
+def paper_split(n_rows: int) -> PaperSplit:
     """Return the authors' split of a table: 70 % to train, 14 % to stop by, the rest to test.
 
     >>> [len(part) for part in paper_split(1338)]
     [936, 187, 215]
     """
     order = np.random.RandomState(_SEED).permutation(n_rows)
-    return Split(*np.split(order, [n_rows * 70 // 100, n_rows * 70 // 100 + n_rows * 14 // 100]))
+    ends = [n_rows * 70 // 100, n_rows * 70 // 100 + n_rows * 14 // 100]
+    return PaperSplit(*np.split(order, ends))
 
 
 def load_paper(name: str, *, encoded: bool = True, as_frame: str | None = None) -> PaperData:
@@ -109,17 +110,16 @@ def load_paper(name: str, *, encoded: bool = True, as_frame: str | None = None) 
     else:
         X = [data_frames.as_frame(part, as_frame) for part in parts]
         names, groups = tuple(columns), np.arange(len(columns))
-    return _parts(name, X, [target[rows] for rows in split], split, names, groups)
+    y = [target[rows] for rows in split]
+    return PaperData(name, X[0], X[1], X[2], y[0], y[1], y[2], split, names, groups)
 
 
 def _table(name: str) -> data_frames.Columns:
-    """Return the whole table as columns, from the nearest place that has it."""
+    """Return the whole table as columns: from the folder, the package or OpenML."""
     root = data_files.folder()
     if root is None:
         return insurance_columns() if name == "insurance" else fetch_table(name)
-    path = root / "tables" / f"{name}.csv"
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path} in the folder that EXPECTA_DATA names")
+    path = data_files.existing(root / "tables" / f"{name}.csv")
     return data_files.read_csv(path.read_text("utf-8").splitlines())
 
 
@@ -130,27 +130,16 @@ def _images(name: str) -> PaperData:
         parts = ("train", "valid", "test")
         X = [arrays[f"x_{part}"] for part in parts]
         y = [arrays[f"y_{part}"] for part in parts]
-        split = Split(*(arrays[f"row_{part}"] for part in parts))
+        split = PaperSplit(*(arrays[f"row_{part}"] for part in parts))
     else:
         pixels, labels = fetch_images(name)
         order = np.random.RandomState(_SEED).permutation(60_000)
-        split = Split(order[12_000:], order[:12_000], np.arange(10_000))
+        split = PaperSplit(order[12_000:], order[:12_000], np.arange(10_000))
         first, last = _bright(pixels[:60_000]), _bright(pixels[60_000:])
         X = [first[split.train], first[split.valid], last]
         y = [labels[:60_000][split.train], labels[:60_000][split.valid], labels[60_000:]]
     names = tuple(f"row {i // 28}, column {i % 28}" for i in range(784))
-    return _parts(name, X, y, split, names, np.arange(784))
-
-
-def _parts(
-    name: str,
-    X: list[Any],
-    y: list[npt.NDArray[Any]],
-    rows: Split,
-    feature_names: tuple[str, ...],
-    groups: Ints,
-) -> PaperData:
-    return PaperData(name, X[0], X[1], X[2], y[0], y[1], y[2], rows, feature_names, groups)
+    return PaperData(name, X[0], X[1], X[2], y[0], y[1], y[2], split, names, np.arange(784))
 
 
 def _bright(pixels: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

@@ -12,10 +12,10 @@ import numpy as np
 
 from expecta.ask.dependence import Dependence
 from expecta.ask.disparities import Disparities
-from expecta.ask.group_answers import Group
+from expecta.ask.groups import Group
 from expecta.ask.next_question import NextQuestion
 from expecta.ask.split import Split
-from expecta.common.errors import DomainError
+from expecta.common.errors import DomainError, TooManyGroupsError
 from expecta.common.text import figure, percent
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables import Encoder
@@ -188,7 +188,7 @@ def variance_between(split: Split) -> float:
 def _disparities(model: Any, name: str, of: Any) -> Disparities:
     """Search groups of as many facts as can be afforded."""
     for size in (2, 1):
-        with suppress(DomainError):  # too many groups
+        with suppress(TooManyGroupsError):
             answer: Disparities = model.disparities(name, size=size, of=of)
             return answer
     everyone: Disparities = model.disparities(name, size=0, of=of)

@@ -63,7 +63,7 @@ class SplitDisplay(Display[Split]):
         more = "" if len(shown) == len(split) else f", {len(shown)} largest of {len(split)} groups"
         self.title(ax, f"Model's output by {', '.join(split.columns)}{more}")
         ax.set_xlabel(shorten(f"model's output: {split.name}"))
-        output_axis(ax.xaxis, split.name)
+        output_axis(ax.xaxis, split.is_probability)
         self.legend(ax)
 
 
@@ -100,7 +100,7 @@ class DependenceDisplay(Display[Dependence]):
         ax.plot(at, answer.partial, "--", color=ACCENT, marker=marker, mfc="white", label=alone)
         ax.set_xlabel(shorten(answer.column))
         ax.set_ylabel(shorten(f"model's output: {answer.name}"))
-        output_axis(ax.yaxis, answer.name)
+        output_axis(ax.yaxis, answer.is_probability)
         if _are_numbers(answer.labels):
             thousands_axis(ax.xaxis)
         else:  # times, in the words of their labels
@@ -116,7 +116,7 @@ class DependenceDisplay(Display[Dependence]):
         ax.plot(answer.partial[shown], y, "D", mfc="white", mec=ACCENT, label=alone)
         label_rows(ax, [answer.labels[i] for i in shown])
         ax.set_xlabel(shorten(f"model's output: {answer.name}"))
-        output_axis(ax.xaxis, answer.name)
+        output_axis(ax.xaxis, answer.is_probability)
 
 
 class NextQuestionDisplay(Display[NextQuestion]):

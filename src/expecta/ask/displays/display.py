@@ -128,10 +128,10 @@ def shorten(text: str, letters: int = MAX_LABEL_LETTERS) -> str:
     return plain_text(text if len(text) <= letters else text[: letters - 1].rstrip() + "…")
 
 
-def output_axis(axis: Any, name: str) -> None:
+def output_axis(axis: Any, is_probability: bool) -> None:
     """Make an axis of a model's output: nothing lies beyond 0 and 1 if it is a probability."""
     thousands_axis(axis)
-    if name.startswith("P("):
+    if is_probability:
         low, high = axis.get_view_interval()
         axis.axes.set(**{f"{axis.axis_name}lim": (max(low, -0.02), min(high, 1.02))})
 

@@ -15,7 +15,7 @@ from expecta.ask.displays.display import (
     percent_axis,
     shorten,
 )
-from expecta.ask.group_answers import Comparison, Group
+from expecta.ask.groups import Comparison, Group
 from expecta.common.text import figure
 
 __all__ = ["ComparisonDisplay", "GroupDisplay"]
@@ -33,7 +33,7 @@ class GroupDisplay(Display[Group]):
         group = self.answer
         if not np.isfinite(group.mean):
             self.title(ax, "Model's output")
-            _nothing(ax, group.name)
+            _nothing(ax, group)
             return
         _shares(ax, group, BLUE, "")
         levels = list(group.quantiles)
@@ -46,7 +46,7 @@ class GroupDisplay(Display[Group]):
             middle = group.quantiles[0.5]
             ax.axvline(middle, color=GREY, ls="--", label=f"median {figure(middle)}")
         self.title(ax, f"Model's output where {group.query}")
-        _finish(ax, group.name)
+        _finish(ax, group)
         self.legend(ax)
 
 
@@ -58,10 +58,10 @@ class ComparisonDisplay(Display[Comparison]):
     def draw(self, ax: Any) -> None:
         """Draw the shares of both groups by output."""
         a, b = self.answer.a, self.answer.b
-        distributions = [group.law() for group in (a, b)]
+        distributions = [group.distribution() for group in (a, b)]
         if any(distribution is None for distribution in distributions):
             self.title(ax, "Model's output")
-            _nothing(ax, a.name)
+            _nothing(ax, a)
             return
         ends = [one.curve(2)[0] for one in distributions if one is not None]
         grid = np.linspace(np.min(ends), np.max(ends), MAX_POINTS)
@@ -70,14 +70,14 @@ class ComparisonDisplay(Display[Comparison]):
             _shares(ax, group, colour, label, grid, line)
             ax.axvline(group.mean, color=colour, ls=line, lw=1)
         self.title(ax, f"Model's output: means {figure(abs(self.answer.difference))} apart")
-        _finish(ax, a.name)
+        _finish(ax, a)
         self.legend(ax)
 
 
 def _shares(
     ax: Any, group: Group, colour: str, label: str, grid: Any = None, line: str = "-"
 ) -> None:
-    distribution = group.law()
+    distribution = group.distribution()
     assert distribution is not None
     at, below = distribution.curve(MAX_POINTS) if grid is None else (grid, distribution.cdf(grid))
     mass = np.diff(below)
@@ -85,15 +85,15 @@ def _shares(
     ax.stairs(mass, at, color=colour, lw=1.4, ls=line, label=label or None)
 
 
-def _finish(ax: Any, name: str) -> None:
-    ax.set_xlabel(shorten(f"model's output: {name}"))
+def _finish(ax: Any, group: Group) -> None:
+    ax.set_xlabel(shorten(f"model's output: {group.name}"))
     ax.set_ylabel("share of the group")
     percent_axis(ax.yaxis)
     ax.set_ylim(bottom=0)
-    output_axis(ax.xaxis, name)
+    output_axis(ax.xaxis, group.is_probability)
 
 
-def _nothing(ax: Any, name: str) -> None:
+def _nothing(ax: Any, group: Group) -> None:
     """Say that there is no distribution."""
-    _finish(ax, name)
+    _finish(ax, group)
     ax.text(0.5, 0.5, "a group has probability zero", ha="center", transform=ax.transAxes)

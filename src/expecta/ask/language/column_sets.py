@@ -1,4 +1,4 @@
-"""Sets of values of one column: intervals of numbers, or some of the categories. Exact."""
+"""Represent sets of values of one column exactly: intervals of numbers, or some categories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from expecta.common.arrays import Bools, Floats
 from expecta.tables.column import Column
 from expecta.tables.scalars import on_the_clock
 
-__all__ = ["Chosen", "Intervals", "Subset", "within_bin", "written"]
+__all__ = ["Intervals", "Subset", "ValueSet", "within_bin", "written"]
 
 Cut: TypeAlias = tuple[float, int]  # a number, and whether the cut is before (0) or after it (1)
 _FULL: tuple[tuple[Cut, Cut], ...] = (((-inf, 0), (inf, 1)),)
@@ -48,14 +48,14 @@ class Intervals:
         return cls(tuple(((x, 0), (x, 1)) for x in sorted(set(numbers))))
 
     def __and__(self, other: Intervals) -> Intervals:
-        found, ours, theirs = [], 0, 0
+        pieces, ours, theirs = [], 0, 0
         while ours < len(self.pieces) and theirs < len(other.pieces):
             (a, b), (c, d) = self.pieces[ours], other.pieces[theirs]
             start, end = max(a, c), min(b, d)
             if start < end:
-                found.append((start, end))
+                pieces.append((start, end))
             ours, theirs = ours + (b <= d), theirs + (d <= b)
-        return Intervals(tuple(found))
+        return Intervals(tuple(pieces))
 
     def __invert__(self) -> Intervals:
         cuts = [_FULL[0][0], *(cut for piece in self.pieces for cut in piece), _FULL[0][1]]
@@ -99,18 +99,18 @@ class Intervals:
         that its bin does not reach stays, and is in no bin.
         """
         edges = [-inf, *column.edges.tolist(), inf]
-        found, whole = [], Intervals(())
+        kept, whole = [], Intervals(())
         for start, end in self.pieces:
             if start[0] != end[0] or column.step or not within_bin(column, start[0]):
-                found.append((start, end))
+                kept.append((start, end))
                 continue
             bin_ = column.code(start[0])
             if column.lows[bin_] == column.highs[bin_]:
-                found.append((start, end))
+                kept.append((start, end))
             else:
                 last = int(bin_ == column.cardinality - 1)
                 whole |= Intervals((((edges[bin_], 0), (edges[bin_ + 1], last)),))
-        return Intervals(tuple(found)) | whole
+        return Intervals(tuple(kept)) | whole
 
     def absent(self, column: Column) -> list[str]:
         """Return the single numbers of it that no training row can have had, in words."""
@@ -135,27 +135,22 @@ class Intervals:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Some of a column's categories, by number."""
+class ValueSet:
+    """Some of a column's categories, or of its bins where "missing" is a value, by code."""
 
     members: frozenset[int]
     size: int
     lacking: tuple[str, ...] = field(default=(), compare=False)  # numbers that have no bin
 
-    @classmethod
-    def of(cls, weights: Floats) -> Chosen:
-        """Return the values that have weight."""
-        return cls(frozenset(np.flatnonzero(weights).tolist()), len(weights))
+    def __and__(self, other: ValueSet) -> ValueSet:
+        return ValueSet(self.members & other.members, self.size)
 
-    def __and__(self, other: Chosen) -> Chosen:
-        return Chosen(self.members & other.members, self.size)
+    def __invert__(self) -> ValueSet:
+        return ValueSet(frozenset(range(self.size)) - self.members, self.size)
 
-    def __invert__(self) -> Chosen:
-        return Chosen(frozenset(range(self.size)) - self.members, self.size)
-
-    def __or__(self, other: Chosen) -> Chosen:
+    def __or__(self, other: ValueSet) -> ValueSet:
         lacking = self.lacking + other.lacking
-        return Chosen(self.members | other.members, self.size, lacking)
+        return ValueSet(self.members | other.members, self.size, lacking)
 
     def __bool__(self) -> bool:
         return bool(self.members)
@@ -183,7 +178,7 @@ class Chosen:
         """Return the numbers that were asked for and that no training row can have had."""
         return list(self.lacking)
 
-    def binned(self, column: Column) -> Chosen:
+    def binned(self, column: Column) -> ValueSet:
         """Return the set: categories are told apart."""
         return self
 
@@ -203,27 +198,27 @@ class Chosen:
         return f"{name} == {known[0]}" if len(known) == 1 else f"{name} in ({', '.join(known)})"
 
     def _numbers(self, name: str, column: Column) -> str:
-        """Write bins by what they held, where a hole is a value; several in parentheses."""
-        found: list[str] = []
+        """Write bins by their training data, where "missing" is a value; several in parentheses."""
+        pieces: list[str] = []
         bins = [i for i in sorted(self.members) if i < len(column.lows)]
         starts = [i for i in bins if i - 1 not in self.members]
         ends = [i for i in bins if i + 1 not in self.members or i + 1 == len(column.lows)]
         for first, last in zip(starts, ends, strict=True):
             piece = (float(column.lows[first]), 0), (float(column.highs[last]), 1)
-            found.append(_interval(name, *piece, column))
-        found += [f"{name} == {one}" for one in self.lacking]
+            pieces.append(_interval(name, *piece, column))
+        pieces += [f"{name} == {number}" for number in self.lacking]
         if len(column.lows) in self.members:
-            found.append(f"{name} == {_quoted(column.labels[-1])}")
-        return f"({' or '.join(found)})" if len(found) > 1 else (found or ["nothing"])[0]
+            pieces.append(f"{name} == {_quoted(column.labels[-1])}")
+        return f"({' or '.join(pieces)})" if len(pieces) > 1 else (pieces or ["nothing"])[0]
 
 
-Subset: TypeAlias = Intervals | Chosen
+Subset: TypeAlias = Intervals | ValueSet
 
 
 def within_bin(column: Column, number: float) -> bool:
-    """Whether a number is among those that its bin held, or lies between them.
+    """Whether a number lies in the range of its bin's training data.
 
-    Where all of these were whole, it is whole too.
+    Where all of these were whole, it must be whole too.
     """
     bin_ = int(np.searchsorted(column.edges, number, side="right"))
     if column.step and float(number) % column.step != 0:
@@ -241,8 +236,7 @@ def _interval(name: str, start: Cut, end: Cut, column: Column | None) -> str:
         return "anything" if low == -inf else f"{name} {above} {written(low, column)}"
     if low == -inf:
         return f"{name} {below} {written(high, column)}"
-    least, most = written(low, column), written(high, column)
-    return f"{least} {('<=', '<')[after]} {name} {below} {most}"
+    return f"{written(low, column)} {('<=', '<')[after]} {name} {below} {written(high, column)}"
 
 
 def written(value: float, column: Column | None) -> str:

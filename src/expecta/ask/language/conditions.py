@@ -1,4 +1,4 @@
-"""What a condition says of an encoder's columns: text or facts, with columns and values found."""
+"""Resolve a condition, as text or facts, to sets of values of an encoder's columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from expecta.ask.language.column_sets import Chosen, Intervals, Subset, within_bin, written
+from expecta.ask.language.column_sets import Intervals, Subset, ValueSet, within_bin, written
 from expecta.ask.language.decision_diagram import Diagram, Diagrams
 from expecta.ask.language.grammar import (
     KEYWORDS,
@@ -28,7 +28,16 @@ from expecta.tables import Encoder
 from expecta.tables.column import Column, Interval
 from expecta.tables.number_column import NumberColumn
 
-__all__ = ["Condition", "Fact", "Joined", "diagram", "facts_of", "from_facts", "from_syntax"]
+__all__ = [
+    "Compound",
+    "Condition",
+    "Fact",
+    "diagram",
+    "facts_of",
+    "from_facts",
+    "from_syntax",
+    "quoted",
+]
 
 ORDERS = {"<": "neither", "<=": "right", ">": "neither", ">=": "left"}
 
@@ -43,14 +52,14 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Joined:
+class Compound:
     """Several conditions, of which all ("and") or any ("or") hold."""
 
     word: str
     parts: tuple[Condition, ...]
 
 
-Condition: TypeAlias = Fact | Joined
+Condition: TypeAlias = Fact | Compound
 
 
 def facts_of(condition: Condition) -> list[Fact]:
@@ -80,7 +89,7 @@ def diagram(
         else:
             parts.append(diagram(part, order, columns, to))
     for name, subsets in facts.items():
-        parts.append(to.fact(order[name], _all(subsets, condition.word)))
+        parts.append(to.fact(order[name], _combine(subsets, condition.word)))
     return to.join(condition.word, parts)
 
 
@@ -89,7 +98,7 @@ def _subset(fact: Fact, columns: Mapping[str, Column] | None) -> Subset:
     return ~subset if fact.negated else subset
 
 
-def _all(subsets: list[Any], word: str) -> Subset:
+def _combine(subsets: list[Any], word: str) -> Subset:
     while len(subsets) > 1:
         pairs = [subsets[i : i + 2] for i in range(0, len(subsets), 2)]
         subsets = [
@@ -111,7 +120,7 @@ def from_syntax(
     if isinstance(syntax, Junction):
         word = {"and": "or", "or": "and"}[syntax.word] if negated else syntax.word
         parts = (from_syntax(part, query, encoder, negated=negated) for part in syntax.parts)
-        return Joined(word, tuple(parts))
+        return Compound(word, tuple(parts))
     column = _column(syntax.column, query, encoder)
     if isinstance(syntax, Among):
         subset = _union([_point(column, value, query) for value in syntax.values])
@@ -126,7 +135,7 @@ def _column(name: Name, query: str, encoder: Encoder) -> Column:
     names = encoder.feature_names_in_.tolist()
     if name.text not in names:
         hint = suggestion(name.text, names)
-        raise QueryError(f"there is no column {name.text!r:.80}; {hint}", query, name.place)
+        raise QueryError(f"there is no column {name.text!r:.80}; {hint}", query, name.position)
     return encoder.column(name.text)
 
 
@@ -136,7 +145,7 @@ def _point(column: Column, value: Written, query: str) -> Subset:
         _check(column, value.value)
         return _value(column, value.value)
     except DomainError as problem:
-        raise QueryError(str(problem), query, value.place) from None
+        raise QueryError(str(problem), query, value.position) from None
 
 
 def _beyond(column: Column, syntax: Compare, query: str) -> Subset:
@@ -146,7 +155,7 @@ def _beyond(column: Column, syntax: Compare, query: str) -> Subset:
             f"column {column.name!r} has categories, which have no order; ask it by == or in: "
             + suggestion(syntax.value.value, column.labels, "it takes"),
             query,
-            syntax.column.place,
+            syntax.column.position,
         )
     try:
         _check(column, syntax.value.value)
@@ -154,7 +163,7 @@ def _beyond(column: Column, syntax: Compare, query: str) -> Subset:
         low, high = (end, None) if syntax.operator in (">", ">=") else (None, end)
         return _between(column, low, high, ORDERS[syntax.operator])
     except DomainError as problem:
-        raise QueryError(str(problem), query, syntax.value.place) from None
+        raise QueryError(str(problem), query, syntax.value.position) from None
 
 
 def _check(column: Column, value: object) -> None:
@@ -172,13 +181,13 @@ def _check(column: Column, value: object) -> None:
 # -- from facts ---------------------------------------------------------------------------
 
 
-def from_facts(facts: Mapping[str, Any], encoder: Encoder) -> Joined:
+def from_facts(facts: Mapping[str, Any], encoder: Encoder) -> Compound:
     """Read facts by `Column.parse_fact`, as `Encoder.where` does."""
     try:
         parsed = [_fact(encoder.column(name), fact) for name, fact in facts.items()]
     except DomainError as problem:
         raise QueryError(str(problem)) from None
-    return Joined("and", tuple(fact for fact in parsed if fact is not None))
+    return Compound("and", tuple(fact for fact in parsed if fact is not None))
 
 
 def _fact(column: Column, fact: Any) -> Fact | None:
@@ -193,7 +202,7 @@ def _fact(column: Column, fact: Any) -> Fact | None:
 def _none(column: Column) -> Subset:
     """Return the empty set of a column's values."""
     numbers = isinstance(column, NumberColumn)
-    return Intervals(()) if numbers else Chosen(frozenset(), column.cardinality)
+    return Intervals(()) if numbers else ValueSet(frozenset(), column.cardinality)
 
 
 def _union(subsets: list[Subset]) -> Subset:
@@ -210,13 +219,13 @@ def _value(column: Column, value: Any) -> Subset:
         return Intervals.points([column.to_number(value)])
     code = column.code(value)
     if not isinstance(column.plain, NumberColumn) or code == column.plain.cardinality:
-        return Chosen(frozenset([code]), column.cardinality)
+        return ValueSet(frozenset([code]), column.cardinality)
     number = column.to_number(value)
     if not within_bin(column, number):
-        return Chosen(frozenset(), column.cardinality, (written(number, column),))
+        return ValueSet(frozenset(), column.cardinality, (written(number, column),))
     if column.lows[code] != column.highs[code]:
         raise _cuts(column)
-    return Chosen(frozenset([code]), column.cardinality)
+    return ValueSet(frozenset([code]), column.cardinality)
 
 
 def _between(column: Column, low: float | None, high: float | None, closed: str) -> Subset:
@@ -225,14 +234,14 @@ def _between(column: Column, low: float | None, high: float | None, closed: str)
     weights = column.between(low, high, closed=closed)
     if np.any((weights > 0) & (weights < 1)):
         raise _cuts(column)
-    return Chosen.of(weights)
+    return ValueSet(frozenset(np.flatnonzero(weights).tolist()), len(weights))
 
 
 def _cuts(column: Column) -> DomainError:
-    """Return the error of a set that is not one of bins, where a hole is a value."""
+    """Return the error of a set that cuts a bin, where "missing" is a value."""
     edges = ", ".join(f"{edge:.6g}" for edge in column.edges.tolist())
     return DomainError(
-        f"a hole of column {column.name!r} is a value, so that it is asked by whole bins; "
+        f'"missing" is a value of column {column.name!r}, so that it is asked by whole bins; '
         f"their edges are {edges}"
     )
 

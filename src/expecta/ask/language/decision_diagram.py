@@ -1,4 +1,4 @@
-"""Conditions over several columns as disjoint boxes.
+"""Turn conditions over several columns into disjoint boxes.
 
 A condition is a decision diagram: a node asks one column, and its branches are disjoint
 sets of that column's values that cover all of them. Equal nodes are one, columns are asked
@@ -18,13 +18,13 @@ import numpy as np
 from expecta.ask.language.column_sets import Subset
 from expecta.common.arrays import Bools, Floats
 
-__all__ = ["Box", "Diagram", "Diagrams", "TooLarge", "boxes", "certain"]
+__all__ = ["Box", "Diagram", "Diagrams", "TooManyCasesError", "boxes", "certain"]
 
-DEPTH = 200  # columns that hang together
-WORK = 300_000  # pairs of branches that are tried, or intervals in them
+MAX_DEPTH = 200  # columns that hang together
+MAX_WORK = 300_000  # pairs of branches that are tried, or intervals in them
 
 
-class TooLarge(Exception):  # noqa: N818
+class TooManyCasesError(Exception):
     """A condition has more cases than are worth asking."""
 
 
@@ -72,8 +72,8 @@ class Diagrams:
             return a
         key = (word, a, b)
         if key not in self._done:
-            if depth > DEPTH:
-                raise TooLarge
+            if depth > MAX_DEPTH:
+                raise TooManyCasesError
             self._done[key] = self._split(word, a, b, depth)
         return self._done[key]
 
@@ -81,45 +81,46 @@ class Diagrams:
         """Join two diagrams value by value of the first column of either."""
         if a.variable > b.variable:
             a, b = b, a
-        found: dict[Diagram, Subset] = {}
+        by_child: dict[Diagram, Subset] = {}
         for ours, left in a.branches:
             same = a.variable == b.variable
             for theirs, right in b.branches if same else ((ours, b),):
                 self._work += 1 + ours.length + theirs.length
-                if self._work > WORK:
-                    raise TooLarge
+                if self._work > MAX_WORK:
+                    raise TooManyCasesError
                 subset: Subset = ours & theirs if same else ours  # type: ignore[operator]
                 if subset:
                     child = self._both(word, left, right, depth + 1)
-                    found[child] = found[child] | subset if child in found else subset  # type: ignore[operator]
-        return self._node(a.variable, found)
+                    known = by_child.get(child)
+                    by_child[child] = subset if known is None else known | subset  # type: ignore[operator]
+        return self._node(a.variable, by_child)
 
-    def _node(self, variable: int, found: dict[Diagram, Subset]) -> Diagram:
-        if len(found) == 1:
-            return next(iter(found))
-        branches = sorted(((s, d) for d, s in found.items()), key=lambda branch: branch[0].order)
+    def _node(self, variable: int, by_child: dict[Diagram, Subset]) -> Diagram:
+        if len(by_child) == 1:
+            return next(iter(by_child))
+        branches = sorted(((s, d) for d, s in by_child.items()), key=lambda branch: branch[0].order)
         key = (variable, tuple(branches))
         return self._nodes.setdefault(key, Node(*key))
 
 
-def boxes(diagram: Diagram, most: int) -> list[Box]:
-    """Return the disjoint boxes of a condition; `TooLarge` where there are more than ``most``."""
-    found: list[Box] = []
+def boxes(diagram: Diagram, max_boxes: int) -> list[Box]:
+    """Return the disjoint boxes of a condition; `TooManyCasesError` beyond ``max_boxes``."""
+    out: list[Box] = []
     left: list[tuple[Diagram, Box]] = [(diagram, ())]
     while left:
         at, box = left.pop()
         if at is True:
-            found.append(box)
-            if len(found) > most:
-                raise TooLarge
+            out.append(box)
+            if len(out) > max_boxes:
+                raise TooManyCasesError
         elif isinstance(at, Node):
             further = [(below, (*box, (at.variable, subset))) for subset, below in at.branches]
             left.extend(reversed(further))
-    return found
+    return out
 
 
 def certain(diagram: Diagram, columns: dict[int, Floats], rows: int) -> Bools:
-    """Whether each row meets a condition, whatever its holes (NaN) hold.
+    """Whether each row meets a condition, whatever its missing values (NaN) are.
 
     ``columns`` has the numbers of each column that matters.
     """
@@ -130,13 +131,13 @@ def certain(diagram: Diagram, columns: dict[int, Floats], rows: int) -> Bools:
         if isinstance(at, Node) and at not in nodes:
             nodes.add(at)
             left.extend(below for _, below in at.branches)
-    found: dict[Diagram, Bools] = {b: np.full(rows, b) for b in (False, True)}
+    holds: dict[Diagram, Bools] = {b: np.full(rows, b) for b in (False, True)}
     for node in sorted(nodes, key=lambda n: -n.variable):  # what follows comes first
         numbers = columns[node.variable]
         always = np.isnan(numbers)
         once = np.zeros(rows, np.bool_)
         for subset, below in node.branches:
-            once |= subset.contains(numbers) & found[below]
-            always &= found[below]
-        found[node] = once | always
-    return found[diagram]
+            once |= subset.contains(numbers) & holds[below]
+            always &= holds[below]
+        holds[node] = once | always
+    return holds[diagram]

@@ -1,4 +1,4 @@
-"""Conditions on rows as text: what is written, as a tree. Nothing is ever evaluated.
+"""Parse the text of a condition into a tree; nothing is ever evaluated.
 
 condition   either ("or" either)*        either  one ("and" one)*
 one         "not" one | "(" condition ")" | comparison
@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NoReturn, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from expecta.common.errors import QueryError
 
 __all__ = ["Among", "Compare", "Junction", "Name", "Negation", "Syntax", "Value", "parse"]
 
-DEPTH = 50  # of parentheses within parentheses
+MAX_DEPTH = 50  # of parentheses within parentheses
 KEYWORDS = ("and", "or", "not", "in", "is", "true", "false")
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _TOKEN = re.compile(
@@ -43,24 +42,21 @@ _INSTEAD = {
 }
 
 
-@dataclass(frozen=True)
-class Name:
+class Name(NamedTuple):
     """A column, and where it is written."""
 
     text: str
-    place: int
+    position: int
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """A number, text or truth value, and where it is written."""
 
     value: str | int | float | bool
-    place: int
+    position: int
 
 
-@dataclass(frozen=True)
-class Compare:
+class Compare(NamedTuple):
     """A column compared with a value; the column comes first, however it was written."""
 
     column: Name
@@ -68,23 +64,20 @@ class Compare:
     value: Value
 
 
-@dataclass(frozen=True)
-class Among:
+class Among(NamedTuple):
     """A column whose value is one of a list."""
 
     column: Name
     values: tuple[Value, ...]
 
 
-@dataclass(frozen=True)
-class Negation:
+class Negation(NamedTuple):
     """What does not hold."""
 
     part: Syntax
 
 
-@dataclass(frozen=True)
-class Junction:
+class Junction(NamedTuple):
     """Several conditions, of which all ("and") or any ("or") hold."""
 
     word: str
@@ -98,39 +91,45 @@ def parse(query: str) -> Syntax:
     """Read a condition; a `QueryError` points at what cannot be read. Cost: linear in the text.
 
     >>> parse("30 <= age < 40").parts[0]
-    Compare(column=Name(text='age', place=6), operator='>=', value=Value(value=30, place=0))
+    Compare(column=Name(text='age', position=6), operator='>=', value=Value(value=30, position=0))
     """
     return _Parser(query).whole()
 
 
-@dataclass(frozen=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str  # "number", "word", "name", "text", "operator", "mark", "end"; keywords their own
     text: str
-    place: int
+    position: int
 
 
 def _tokens(query: str) -> list[_Token]:
     """Cut a query into words, numbers, texts and marks."""
-    found: list[_Token] = []
-    place = 0
-    while place < len(query):
-        match = _TOKEN.match(query, place)
+    tokens: list[_Token] = []
+    position = 0
+    while position < len(query):
+        match = _TOKEN.match(query, position)
         if match is None:
-            character = query[place]
+            character = query[position]
             problem = f"{character!r} has no meaning here; " + _INSTEAD.get(
                 character, "a column's name that is not one word is in backticks: `body mass`"
             )
-            raise QueryError(problem, query, place)
+            raise QueryError(problem, query, position)
         kind, text = str(match.lastgroup), match.group()
         if kind == "word" and text.lower() in KEYWORDS:
             kind = text.lower()
-        if kind == "word" and found and found[-1].kind == "number" and query[place - 1].isalnum():
-            raise QueryError("a number goes on in letters; texts are in quotes: '1a'", query, place)
+        if (
+            kind == "word"
+            and tokens
+            and tokens[-1].kind == "number"
+            and query[position - 1].isalnum()
+        ):
+            raise QueryError(
+                "a number goes on in letters; texts are in quotes: '1a'", query, position
+            )
         if kind != "space":
-            found.append(_Token(kind, text, place))
-        place = match.end()
-    return [*found, _Token("end", "", len(query))]
+            tokens.append(_Token(kind, text, position))
+        position = match.end()
+    return [*tokens, _Token("end", "", len(query))]
 
 
 class _Parser:
@@ -149,15 +148,17 @@ class _Parser:
         return token
 
     def fail(self, problem: str, token: _Token) -> NoReturn:
-        raise QueryError(problem, self.query, token.place)
+        raise QueryError(problem, self.query, token.position)
 
     def whole(self) -> Syntax:
         if self.next.kind == "end":
             self.fail("the condition is empty; for all rows leave it out", self.next)
-        found = self.either(0)
+        condition = self.either(0)
         if self.next.kind != "end":
-            self.fail(f"{_said(self.next)} after a condition; join two by 'and' or 'or'", self.next)
-        return found
+            self.fail(
+                f"{_describe(self.next)} after a condition; join two by 'and' or 'or'", self.next
+            )
+        return condition
 
     def either(self, depth: int) -> Syntax:
         return self.joined("or", lambda: self.joined("and", lambda: self.one(depth)))
@@ -176,15 +177,15 @@ class _Parser:
             negated = not negated
         if self.next.text == "(" and self.next.kind == "mark":
             start = self.take()
-            if depth >= DEPTH:
-                self.fail(f"more than {DEPTH} parentheses within each other; use fewer", start)
-            found = self.either(depth + 1)
+            if depth >= MAX_DEPTH:
+                self.fail(f"more than {MAX_DEPTH} parentheses within each other; use fewer", start)
+            condition = self.either(depth + 1)
             if self.next.text != ")":
-                self.fail(f"{_said(self.next)} where a parenthesis is to be closed", self.next)
+                self.fail(f"{_describe(self.next)} where a parenthesis is to be closed", self.next)
             self.take()
         else:
-            found = self.comparison()
-        return Negation(found) if negated else found
+            condition = self.comparison()
+        return Negation(condition) if negated else condition
 
     def comparison(self) -> Syntax:
         left, token = self.operand(), self.next
@@ -197,7 +198,7 @@ class _Parser:
         if token.kind != "operator":
             hint = ", or write low <= column <= high" if token.text.lower() == "between" else ""
             self.fail(
-                f"{_said(token)} where a comparison is expected; "
+                f"{_describe(token)} where a comparison is expected; "
                 f"write one of == != < <= > >= in{hint}",
                 token,
             )
@@ -221,7 +222,9 @@ class _Parser:
         if right.text.lower() in ("none", "null", "nan", "unknown"):
             hint = "that a value is missing is no condition; a column left out is unknown"
         raise QueryError(
-            f"a column is compared with a value, not with a name; {hint}", self.query, right.place
+            f"a column is compared with a value, not with a name; {hint}",
+            self.query,
+            right.position,
         )
 
     def among(self, left: Name | Value) -> Syntax:
@@ -229,52 +232,54 @@ class _Parser:
         negated = token.kind == "not"
         if negated:
             if self.next.kind != "in":
-                self.fail(f"{_said(self.next)} after 'not'; write 'not in', or 'not' first", token)
+                self.fail(
+                    f"{_describe(self.next)} after 'not'; write 'not in', or 'not' first", token
+                )
             self.take()
         if isinstance(left, Value):
             self.fail("before 'in' is the name of a column, after it are values", token)
         closing = {"(": ")", "[": "]"}.get(self.next.text if self.next.kind == "mark" else "")
         if closing is None:
-            self.fail(f"{_said(self.next)} after 'in'; write values in parentheses", self.next)
+            self.fail(f"{_describe(self.next)} after 'in'; write values in parentheses", self.next)
         self.take()
         values: list[Value] = []
         while self.next.text != closing or self.next.kind != "mark":
             value = self.operand()
             if isinstance(value, Name):
                 problem = f"a list holds values; if {value.text!r} is a text, put it in quotes"
-                raise QueryError(problem, self.query, value.place)
+                raise QueryError(problem, self.query, value.position)
             values.append(value)
             if self.next.text == ",":
                 self.take()
             elif self.next.text != closing:
-                self.fail(f"{_said(self.next)} in a list; write , or {closing}", self.next)
+                self.fail(f"{_describe(self.next)} in a list; write , or {closing}", self.next)
         end = self.take()
         if not values:
             self.fail("the list is empty, so nothing is in it; name a value", end)
-        found = Among(left, tuple(values))
-        return Negation(found) if negated else found
+        among = Among(left, tuple(values))
+        return Negation(among) if negated else among
 
     def operand(self) -> Name | Value:
         token = self.take()
         if token.kind == "word":
-            return Name(token.text, token.place)
+            return Name(token.text, token.position)
         if token.kind == "name":
-            return Name(token.text[1:-1].replace("``", "`"), token.place)
+            return Name(token.text[1:-1].replace("``", "`"), token.position)
         if token.kind == "text":
-            return Value(re.sub(r"\\(['\"\\])", r"\1", token.text[1:-1]), token.place)
+            return Value(re.sub(r"\\(['\"\\])", r"\1", token.text[1:-1]), token.position)
         if token.kind in ("true", "false"):
-            return Value(token.kind == "true", token.place)
+            return Value(token.kind == "true", token.position)
         if token.kind == "number":
             whole = token.text.lstrip("+-").isdigit() and len(token.text) < 300
-            return Value(int(token.text) if whole else float(token.text), token.place)
+            return Value(int(token.text) if whole else float(token.text), token.position)
         if token.kind in KEYWORDS:
             self.fail(
-                f"{_said(token)} where a column or a value is expected; "
+                f"{_describe(token)} where a column or a value is expected; "
                 f"a column of that name is in backticks: `{token.text}`",
                 token,
             )
-        self.fail(f"{_said(token)} where a column or a value is expected", token)
+        self.fail(f"{_describe(token)} where a column or a value is expected", token)
 
 
-def _said(token: _Token) -> str:
+def _describe(token: _Token) -> str:
     return "the condition ends" if token.kind == "end" else f"{token.text!r:.40} stands"

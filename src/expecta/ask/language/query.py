@@ -1,4 +1,4 @@
-"""A condition on rows: from text or facts to disjoint boxes that a circuit can be asked."""
+"""Read a condition on rows, and turn it into disjoint evidence that a circuit can be asked."""
 
 from __future__ import annotations
 
@@ -9,17 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from expecta.ask.language.column_sets import Chosen, Subset
+from expecta.ask.language.bit_encoder import BitEncoder
+from expecta.ask.language.column_sets import Subset, ValueSet
 from expecta.ask.language.conditions import (
+    Compound,
     Condition,
-    Joined,
     diagram,
     facts_of,
     from_facts,
     from_syntax,
     quoted,
 )
-from expecta.ask.language.decision_diagram import Box, Diagrams, TooLarge, boxes, certain
+from expecta.ask.language.decision_diagram import (
+    Box,
+    Diagrams,
+    TooManyCasesError,
+    boxes,
+    certain,
+)
 from expecta.ask.language.grammar import parse
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Bools, Floats
@@ -30,15 +37,16 @@ from expecta.tables.number_column import NumberColumn
 from expecta.tables.table import Table, read_table
 from expecta.tables.training_rows import TrainingRows
 
-__all__ = ["LIMIT", "Query"]
+__all__ = ["MAX_BOXES", "Query", "no_such_value"]
 
-LIMIT = 1000  # disjoint boxes
-EVERYTHING = "all rows"
+MAX_BOXES = 1000  # disjoint ones of a condition
+MAX_SHOWN = 5  # bins or values that a remark names
+ALL_ROWS = "all rows"
 
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A condition on the columns of a table, made by :meth:`of`.
+    """A condition on the columns of a table, made by :meth:`read`.
 
     Two queries are equal if the same rows meet them.
 
@@ -54,10 +62,10 @@ class Query:
     Examples
     --------
     >>> encoder = Encoder().fit({"age": [31, 54, 60, 18], "smoker": ["no", "yes", "no", "yes"]})
-    >>> query = Query.of("smoker == 'yes' or 30 <= age < 55", encoder)
+    >>> query = Query.read("smoker == 'yes' or 30 <= age < 55", encoder)
     >>> query.matches({"age": [31, None, 60], "smoker": ["no", "yes", "no"]}).tolist()
     [True, True, False]
-    >>> query.parts(encoder).weights(0).tolist()
+    >>> query.evidence(encoder).weights(0).tolist()
     [[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]
     """
 
@@ -68,7 +76,7 @@ class Query:
     approximate: list[str] = field(repr=False)
 
     @classmethod
-    def of(cls, given: Any, encoder: Encoder) -> Query:
+    def read(cls, given: Any, encoder: Encoder) -> Query:
         """Read a condition: a text, a mapping from columns to facts, None for all rows, a query.
 
         Text compares columns with values, ``smoker == 'yes' and 30 <= age < 40 and region in
@@ -77,9 +85,9 @@ class Query:
         backticks. Facts are those of :meth:`Encoder.where`: a value, a list, an interval
         ``(low, high)`` with both ends, None for unknown.
 
-        A number asked for by == or ``in`` stands for its bin, unless it is a whole number
-        among whole ones (a share of its bin) or the bin's only one. A number that no bin
-        reaches is one that nobody has.
+        A number given by == or ``in`` stands for its bin, unless it is a whole number
+        among whole ones (a share of its bin) or the bin's only one. A number that is in the
+        range of no bin is no such value in the training data: its probability is zero.
 
         More than 1,000 disjoint boxes, an unknown column or category, and what cannot be
         read is a `QueryError` that says where and what to do. Cost: milliseconds.
@@ -88,69 +96,72 @@ class Query:
             if given.encoder is encoder:
                 return given
             given._check(encoder)
-            return cls._of(given.condition, given.written, encoder, None)
-        if hasattr(encoder, "view"):  # whose variables are not the columns that users name
-            asked = cls.of(given, encoder.view)
-            return cls._of(encoder.in_bits(asked.condition), asked.written, encoder, None)
+            return cls._make(given.condition, given.written, encoder, None)
+        if isinstance(encoder, BitEncoder):  # its variables are not the columns that users name
+            query = cls.read(given, encoder.column_encoder)
+            return cls._make(encoder.in_bits(query.condition), query.written, encoder, None)
         if isinstance(given, str):
             condition = from_syntax(parse(given), given, encoder)
-            return cls._of(condition, given.strip(), encoder, given)
+            return cls._make(condition, given.strip(), encoder, given)
         if given is None or isinstance(given, Mapping):
             facts = from_facts(given or {}, encoder)
-            return cls._of(facts, _text(facts, encoder), encoder, None)
+            return cls._make(facts, _text(facts, encoder), encoder, None)
         raise QueryError(
             f"a condition is a text, a mapping from columns to facts or None, "
             f"not {type(given).__name__}"
         )
 
     @classmethod
-    def _of(cls, condition: Condition, written: str, encoder: Encoder, query: str | None) -> Query:
+    def _make(
+        cls, condition: Condition, written: str, encoder: Encoder, query: str | None
+    ) -> Query:
         columns = {column.name: column for column in encoder.columns_}
         order = {name: variable for variable, name in enumerate(columns)}
         with _refusing(query):
-            found = boxes(diagram(condition, order, columns, Diagrams()), LIMIT)
-        notes = _approximate(condition, found, encoder)
-        return cls(encoder, condition, written, tuple(found), notes)
+            disjoint = boxes(diagram(condition, order, columns, Diagrams()), MAX_BOXES)
+        notes = _approximate(condition, disjoint, encoder)
+        return cls(encoder, condition, written, tuple(disjoint), notes)
 
-    def parts(self, encoder: Encoder) -> Evidence:
+    def evidence(self, encoder: Encoder) -> Evidence:
         """Return one row of evidence for each box; their probabilities add up to the query's.
 
         A bin that an interval cuts has its share as a weight. No box is an impossible row.
         """
         if encoder is not self.encoder:
-            return Query.of(self, encoder).parts(encoder)
-        found: tuple[Box, ...] = self.boxes or (((0, Chosen(frozenset(), 1)),),)
+            return Query.read(self, encoder).evidence(encoder)
+        boxes: tuple[Box, ...] = self.boxes or (((0, ValueSet(frozenset(), 1)),),)
         states: list[list[Floats]] = [[np.ones(card)] for card in encoder.cardinalities_.tolist()]
-        codes = np.zeros((len(states), len(found)), np.int32)
-        for row, box in enumerate(found):
+        codes = np.zeros((len(states), len(boxes)), np.int32)
+        for row, box in enumerate(boxes):
             for variable, subset in box:
                 column = encoder.columns_[variable]
                 weights = subset.weights(column) if subset else np.zeros(column.cardinality)
                 codes[variable, row] = len(states[variable])
                 states[variable].append(weights)
-        return Evidence(tuple(map(np.array, states)), tuple(codes), len(found))
+        return Evidence(tuple(map(np.array, states)), tuple(codes), len(boxes))
 
     def matches(self, rows: Any) -> Bools:
         """Whether each row of a table, or training row, meets the condition by its own values.
 
-        Exact, whatever the bins. A row with holes meets it if it does so whatever the holes hold.
+        Exact, whatever the bins. A row with missing values meets it if it does so whatever
+        they are.
         """
         table = rows.to_table(self.encoder) if isinstance(rows, TrainingRows) else read_table(rows)
         names = sorted({fact.column for fact in facts_of(self.condition)})
         order = {name: variable for variable, name in enumerate(names)}
         with _refusing(None):
-            found = diagram(self.condition, order, None, Diagrams())
+            exact = diagram(self.condition, order, None, Diagrams())
         numbers = {order[name]: _numbers(table, self.encoder, name) for name in names}
-        return certain(found, numbers, table.n_rows)
+        return certain(exact, numbers, table.n_rows)
 
     def __and__(self, other: Query) -> Query:
         """Return that both hold."""
         other._check(self.encoder)
-        known = [str(query) for query in (self, other) if query.written != EVERYTHING]
+        known = [str(query) for query in (self, other) if query.written != ALL_ROWS]
         if len(known) > 1:
             known = [query._beside() for query in (self, other)]
-        condition = Joined("and", (self.condition, other.condition))
-        return Query._of(condition, " and ".join(known) or EVERYTHING, self.encoder, None)
+        condition = Compound("and", (self.condition, other.condition))
+        return Query._make(condition, " and ".join(known) or ALL_ROWS, self.encoder, None)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Query):
@@ -169,7 +180,7 @@ class Query:
 
     def _beside(self) -> str:
         """Write it so that "and" may follow."""
-        either = isinstance(self.condition, Joined) and self.condition.word == "or"
+        either = isinstance(self.condition, Compound) and self.condition.word == "or"
         return f"({self.written})" if either else self.written
 
     def _check(self, encoder: Encoder) -> None:
@@ -191,63 +202,68 @@ def _refusing(query: str | None) -> Iterator[None]:
     """Say what to do about a condition of too many cases."""
     try:
         yield
-    except TooLarge:
+    except TooManyCasesError:
         raise QueryError(
-            f"the condition falls into more than {LIMIT} disjoint boxes; name fewer columns, "
+            f"the condition falls into more than {MAX_BOXES} disjoint boxes; name fewer columns, "
             f"join fewer conditions by 'or', or ask for its parts one by one",
             query,
         ) from None
 
 
 def _numbers(table: Table, encoder: Encoder, name: str) -> Floats:
-    """Return a column's own numbers, or the numbers of its categories; holes are NaN."""
+    """Return a column's own numbers, or the codes of its categories; NaN where missing."""
     column = encoder.column(name)
-    place = encoder.variable(name)
+    position = encoder.variable(name)
     if table.named:
         if name not in table.names:
             return np.full(table.n_rows, np.nan)
-        place = table.names.index(name)
-    cells = table.column(place)
+        position = table.names.index(name)
+    cells = table.column(position)
     if isinstance(column, NumberColumn):
         return cells.as_numbers(column.kind, column.zone)
     codes = column.encode(cells)
     return np.where(codes < 0, np.nan, codes)
 
 
-def _text(facts: Joined, encoder: Encoder) -> str:
+def _text(facts: Compound, encoder: Encoder) -> str:
     """Write facts as a condition."""
-    found = []
-    said = [fact for fact in facts_of(facts) if not fact.subset.full]
-    for fact in said:
+    texts = []
+    telling = [fact for fact in facts_of(facts) if not fact.subset.full]
+    for fact in telling:
         text = fact.subset.text(quoted(fact.column), encoder.column(fact.column))
         bare = " or " in text and not text.startswith("(")
-        found.append(f"({text})" if bare and len(said) > 1 else text)
-    return " and ".join(found) or EVERYTHING
+        texts.append(f"({text})" if bare and len(telling) > 1 else text)
+    return " and ".join(texts) or ALL_ROWS
 
 
-def _approximate(condition: Condition, found: list[Box], encoder: Encoder) -> list[str]:
-    """Say which bins stand for a number, and which are cut."""
+def no_such_value(column: str, values: list[str]) -> str:
+    """Write that numbers of a column are in the range of no bin."""
+    more = ", ..." if len(values) > MAX_SHOWN else ""
+    shown = ", ".join(values[:MAX_SHOWN]) + more
+    return f"no such value in the training data: {quoted(column)} = {shown}"
+
+
+def _approximate(condition: Condition, disjoint: list[Box], encoder: Encoder) -> list[str]:
+    """Write which bins stand for a number, and which are cut."""
     notes: dict[str, None] = {}
     for fact in facts_of(condition):
         column: Column = encoder.column(fact.column)
         if fact.subset.binned(column) != fact.subset:
             notes[f"a number of {fact.column!r} stands for its bin"] = None
         if absent := fact.subset.absent(column):
-            more = ", ..." if len(absent) > 5 else ""
-            said = ", ".join(absent[:5]) + more
-            notes[f"no training row has {quoted(fact.column)} = {said}"] = None
-    asked: dict[int, set[Subset]] = {}
-    for box in found:
+            notes[no_such_value(fact.column, absent)] = None
+    by_variable: dict[int, set[Subset]] = {}
+    for box in disjoint:
         for variable, subset in box:
-            asked.setdefault(variable, set()).add(subset)
-    for variable, subsets in sorted(asked.items(), key=lambda one: one[0]):
+            by_variable.setdefault(variable, set()).add(subset)
+    for variable, subsets in sorted(by_variable.items(), key=lambda item: item[0]):
         column = encoder.columns_[variable]
         cut: set[int] = set()
         for subset in subsets:
             weights = subset.weights(column)
             cut.update(np.flatnonzero((weights > 0) & (weights < 1)).tolist())
         if cut:
-            bins = ", ".join(column.labels[i] for i in sorted(cut)[:5])
-            more = ", ..." if len(cut) > 5 else ""
+            bins = ", ".join(column.labels[i] for i in sorted(cut)[:MAX_SHOWN])
+            more = ", ..." if len(cut) > MAX_SHOWN else ""
             notes[f"bins of {column.name!r} count by their share: {bins}{more}"] = None
     return list(notes)

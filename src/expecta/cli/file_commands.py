@@ -1,4 +1,4 @@
-"""What is in files: inspect, draw, report, convert."""
+"""Define the commands on files: inspect, draw, report, convert."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ VtreeFile = Annotated[
 ]
 
 
-class Part(StrEnum):
-    """What of a file."""
+class FilePart(StrEnum):
+    """A part of a file."""
 
     p = "p"
     g = "g"
@@ -41,12 +41,12 @@ def inspect(file: AnyFile, vtree_file: VtreeFile = None, json: Json = False) -> 
     """Say what is in a file: kind, columns, sizes, versions, whether rows are in it."""
     from expecta.cli.contents import read
 
-    found = read(file, vtree_file).described()
+    description = read(file, vtree_file).described()
     if json:
-        document(found)
+        document(description)
         return
-    columns = found.pop("columns", [])
-    for name, value in found.items():
+    columns = description.pop("columns", [])
+    for name, value in description.items():
         say(f"{name.replace('_', ' ')}: {_shown(value)}")
     for column in columns:
         say(f"  {column['name']}: {column['kind']}, {column['values']} values")
@@ -64,7 +64,9 @@ def draw(
         Path, typer.Option("--output", "-o", help="The picture: .svg, .pdf, .png, or .dot.")
     ],
     vtree: Annotated[bool, typer.Option("--vtree", help="Draw the vtree only.")] = False,
-    part: Annotated[Part, typer.Option(help="p: the distribution; g: the function.")] = Part.g,
+    part: Annotated[
+        FilePart, typer.Option(help="p: the distribution; g: the function.")
+    ] = FilePart.g,
     vtree_file: VtreeFile = None,
     json: Json = False,
 ) -> None:
@@ -74,7 +76,7 @@ def draw(
     path = writable(output)
     drawing = read(file, vtree_file).drawing("vtree" if vtree else part.value)
     drawing.save(path)
-    _written(str(path), drawing.title, json)
+    _written([str(path)], drawing.title, json)
 
 
 def report(
@@ -91,7 +93,7 @@ def report(
     from expecta.report import write_report
 
     write_report(estimator, path, title=title)
-    _written(str(path), "a report", json)
+    _written([str(path)], "a report", json)
 
 
 def convert(
@@ -104,7 +106,7 @@ def convert(
         ),
     ],
     part: Annotated[
-        Part | None, typer.Option(help="What of the file, for Expecta's own format.")
+        FilePart | None, typer.Option(help="What of the file, for Expecta's own format.")
     ] = None,
     vtree_file: VtreeFile = None,
     json: Json = False,
@@ -114,14 +116,14 @@ def convert(
 
     path = writable(output)
     written = read(source, vtree_file).written(path, None if part is None else part.value)
-    _written(", ".join(written), "converted", json)
+    _written(written, "converted", json)
 
 
-def _written(path: str, what: str, as_json: bool) -> None:
+def _written(paths: list[str], what: str, as_json: bool) -> None:
     if as_json:
-        document({"written": path.split(", "), "what": what})
+        document({"written": paths, "what": what})
     else:
-        note(f"{what}, in {path}")
+        note(f"{what}, in {', '.join(paths)}")
 
 
 COMMANDS: dict[str, Callable[..., None]] = {

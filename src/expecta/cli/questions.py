@@ -1,0 +1,247 @@
+"""Define the commands that ask a model about groups and rows."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from expecta.cli.options import Given, Json, Model, Of, Plot, Query, Row, Table
+from expecta.cli.output import answer
+from expecta.common.errors import DomainError
+
+if TYPE_CHECKING:
+    from expecta.estimators.base import CircuitEstimator
+
+__all__ = ["COMMANDS"]
+
+
+def ask(
+    model: Model, query: Query = None, of: Of = None, plot: Plot = None, json: Json = False
+) -> None:
+    """Describe the model's output over a group: mean, spread, quantiles, share.
+
+    Exact, given the learned density: mean, standard deviation and share; for classes mean and
+    standard deviation are within a bound.
+    """
+    answer(_load(model, of).ask(query, of=of), json, plot)
+
+
+def compare(
+    model: Model,
+    a: Annotated[str, typer.Argument(help="A group, such as \"smoker == 'yes'\".")],
+    b: Annotated[str, typer.Argument(help="Another, such as \"smoker == 'no'\".")],
+    of: Of = None,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Compare two groups: difference, ratio, and who is above whom."""
+    answer(_load(model, of).compare(a, b, of=of), json, plot)
+
+
+def split(
+    model: Model,
+    columns: Annotated[
+        list[str], typer.Argument(metavar="COL...", help="What to divide by.", show_default=False)
+    ],
+    given: Given = None,
+    bins: Annotated[int, typer.Option(min=1, help="Groups that numbers are cut into.")] = 4,
+    of: Of = None,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Divide a population by one column or more, and describe each part."""
+    answer(_load(model, of).split(*columns, given=given, bins=bins, of=of), json, plot)
+
+
+def dependence(
+    model: Model,
+    column: Annotated[str, typer.Argument(metavar="COL", show_default=False)],
+    given: Given = None,
+    grid: Annotated[
+        int | None, typer.Option(min=2, help="Groups that numbers are cut into, by default 50.")
+    ] = None,
+    of: Of = None,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Follow the model along a column: with the columns that vary with it, and alone."""
+    answer(_load(model, of).dependence(column, given=given, grid=grid, of=of), json, plot)
+
+
+def next_(
+    model: Model,
+    query: Query = None,
+    row: Row = None,
+    cost: Annotated[
+        str | None,
+        typer.Option(metavar="COSTS", help="What it costs to know columns: age=1,bmi=20."),
+    ] = None,
+    of: Of = None,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Rank the unknown columns by how much knowing them would settle the prediction."""
+    if query is not None and row is not None:
+        raise DomainError("a query and --row both say what is known; give one of them")
+    estimator = _load(model, of)
+    known: Any = query if row is None else _rows(estimator, None, row)
+    prices = None if cost is None else _costs(cost)
+    answer(estimator.next_question(known, cost=prices, of=of), json, plot)
+
+
+def _costs(text: str) -> dict[str, float]:
+    """Read ``age=1,bmi=20``."""
+    costs = {}
+    for part in text.split(","):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        try:
+            costs[name] = float(value)
+        except ValueError:
+            raise DomainError(f"{part!r} is not a cost; write costs as age=1,bmi=20") from None
+    return costs
+
+
+def audit(
+    model: Model,
+    sensitive: Annotated[
+        list[str], typer.Option(metavar="COL", help="A sensitive column; repeatable.")
+    ],
+    delta: Annotated[
+        float | None, typer.Option(min=0, help="Smallest gap to report; by default the largest 20.")
+    ] = None,
+    size: Annotated[int, typer.Option(min=0, help="Largest number of facts in a group.")] = 2,
+    given: Given = None,
+    of: Of = None,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Search groups in which a sensitive column moves the prediction; demographic parity."""
+    estimator = _load(model, of)
+    gaps = estimator.disparities(sensitive, delta=delta, size=size, given=given, of=of)
+    answer(gaps, json, plot)
+
+
+# -- rows ---------------------------------------------------------------------------------
+
+MaybeTable = Annotated[
+    str | None,
+    typer.Argument(help="Rows, as `expecta predict` takes them.", show_default=False),
+]
+Which = Annotated[
+    str | None,
+    typer.Option(
+        "--row", metavar="ROW", help="A row of the table, from 0; or one like age=40,smoker=yes."
+    ),
+]
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a finite number; write one, such as 0.5")
+    return value
+
+
+Threshold = Annotated[
+    float,
+    typer.Option(
+        metavar="T", callback=_finite, help='The decision is "yes" from this prediction on.'
+    ),
+]
+
+
+def explain(
+    model: Model,
+    table: MaybeTable = None,
+    row: Which = None,
+    of: Of = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of random orders beyond 12 columns.")] = 0,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Share each prediction out among the known columns: conditional Shapley values."""
+    estimator = _load(model, of)
+    answer(estimator.shapley(_rows(estimator, table, row), of=of, random_state=seed), json, plot)
+
+
+def sufficient(
+    model: Model,
+    threshold: Threshold,
+    table: MaybeTable = None,
+    row: Which = None,
+    probability: Annotated[float, typer.Option(help="How probable the decision must be.")] = 0.95,
+    of: Of = None,
+    json: Json = False,
+) -> None:
+    """Find a smallest set of a row's known columns that is sufficient for its decision."""
+    estimator = _load(model, of)
+    rows = _rows(estimator, table, row)
+    if table is not None and rows.num_rows > 1:
+        raise DomainError(f"which of the {rows.num_rows} rows? Add its number, from 0: --row 0")
+    answer(estimator.sufficient(rows, threshold, probability=probability, of=of), json)
+
+
+def stability(
+    model: Model,
+    table: Table,
+    threshold: Threshold,
+    of: Of = None,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Tell how likely each row's decision stands once every input is known."""
+    estimator = _load(model, of)
+    answer(estimator.stability(_rows(estimator, table), threshold, of=of), json, plot)
+
+
+def outliers(model: Model, table: Table, plot: Plot = None, json: Json = False) -> None:
+    """Tell how unlike the training rows each row is, and which of its cells is oddest."""
+    estimator = _load(model, classes=False)
+    answer(estimator.outliers(_rows(estimator, table)), json, plot)
+
+
+def _rows(model: Any, table: str | None, row: str | None = None) -> Any:
+    """Return the rows of a table, one of them, or one that is written down."""
+    from expecta.cli.models import read_rows, row_of
+
+    numbered = row is not None and re.fullmatch(r"\s*[-+]?\d+\s*", row)
+    if row is not None and not numbered:
+        if table is not None:
+            raise DomainError(
+                f"the row {row!r} is written down, so no table is needed; leave {table} out, or "
+                f"give the number of a row"
+            )
+        return row_of(model, row)
+    if table is None:
+        raise DomainError("which rows? Name a table, or write one: --row age=40,smoker=yes")
+    _, rows = read_rows(model, table)
+    if row is None:
+        return rows
+    if not 0 <= int(row) < rows.num_rows:
+        raise DomainError(f"there is no row {row}; rows are numbered 0 to {rows.num_rows - 1}")
+    return rows.slice(int(row), 1)
+
+
+def _load(path: Path, of: str | None = None, *, classes: bool = True) -> CircuitEstimator:
+    """Read a model; its libraries are imported only now, so that help appears at once."""
+    from expecta.cli import models
+
+    return models.load_for(path, of) if classes else models.load(path)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "ask": ask,
+    "compare": compare,
+    "split": split,
+    "dependence": dependence,
+    "next": next_,
+    "audit": audit,
+    "explain": explain,
+    "stability": stability,
+    "sufficient": sufficient,
+    "outliers": outliers,
+}
