@@ -39,7 +39,7 @@ def test_demo(tmp_path):
     assert region["a"]["rows"] is not None
     written = csv.read_csv(folder / "predictions.csv")
     holes = csv.read_csv(
-        folder / "holes.csv", convert_options=csv.ConvertOptions(strings_can_be_null=True)
+        folder / "incomplete.csv", convert_options=csv.ConvertOptions(strings_can_be_null=True)
     )
     assert model.predict(holes) == pytest.approx(written["charges_predicted"].to_numpy())
 

@@ -114,7 +114,7 @@ def _parts(variable: int, column: Column, share: Floats) -> list[ColumnPart]:
         single = used[:, None]
         return [ColumnPart(variable, tuple(c.tolist()), _text(column, c)) for c in single]
     filled = column.counts[used] > 0
-    part = np.maximum(np.cumsum(filled) - 1, 0)  # a bin without data goes with the one before
+    part = np.maximum(np.cumsum(filled) - 1, 0)  # a bin without data joins the one before
     if part[-1] >= MAX_PARTS:
         part = _equal_shares(share[used], MAX_PARTS)
     parts = []

@@ -58,11 +58,11 @@ class Stability(PrintedAnswer):
         }
 
     def head(self) -> list[str]:
-        """Say what is decided."""
+        """Return the sentence before the table."""
         return [f"Decision: {self.name} >= {number(self.threshold)}"]
 
     def notes(self) -> list[str]:
-        """Say what the columns are."""
+        """Return the sentences after it."""
         return ["stays: probability that the decision is the same once every input is known."]
 
 
@@ -142,7 +142,7 @@ class Sufficient(PrintedAnswer):
         ]
 
     def notes(self) -> list[str]:
-        """Say whether there may be a smaller set."""
+        """Return whether there may be a smaller set."""
         if not self.enough:
             return ["All sets were tried." if self.proven else "Not all sets were tried."]
         if self.proven:

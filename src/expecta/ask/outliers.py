@@ -88,7 +88,7 @@ class Outliers(PrintedAnswer):
         return [f"{len(self.log_prob)} row(s), the least likely of their kind first"]
 
     def notes(self) -> list[str]:
-        """Say what the columns are."""
+        """Return the sentences after it."""
         return [
             f"surprise: probability of a row at most as likely, from {self.samples} samples.",
             "its tail: probability of a value at most as likely, given the rest of the row.",

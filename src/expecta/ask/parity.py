@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from expecta.ask.column_parts import ColumnPart
-from expecta.ask.populations import Facts, Population
+from expecta.ask.populations import Facts, GroupMeans, Population
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.circuits.evidence import Evidence
-from expecta.common.arrays import Bools, Floats
+from expecta.common.arrays import Floats
 from expecta.common.text import number
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.table import Table
@@ -94,8 +94,7 @@ def parity_within(
 
     As exact as means are. Values whose share with the group is below ``min_share`` are left out.
     """
-    groups = [None, *(part for other in others for part in parts[other])]
-    values = parts[variable]
+    groups, values = _groups(parts, others), parts[variable]
     facts: list[Facts] = []
     for group in groups:
         fact = () if group is None else ((group.variable, group.values),)
@@ -104,7 +103,7 @@ def parity_within(
     share, mean, error = (part.reshape(len(groups), len(values)) for part in means)
     small = (share < min_share) | (share == 0)
     mean, error = np.where(small, np.nan, mean), np.where(small, np.nan, error)
-    return _parity(subject, variable, values, groups, mean, error, share, None)
+    return _parity(subject, values, groups, GroupMeans(share, mean, error), None)
 
 
 def parity_of_rows(
@@ -134,36 +133,35 @@ def parity_of_rows(
             weight[unknown, i] = posterior[:, part.values].sum(axis=1)
     weight[np.isnan(value)] = 0.0
     value, error = np.nan_to_num(value), np.nan_to_num(error)
-    groups = [None, *(part for other in others for part in parts[other])]
-    inside: list[Bools] = [
-        np.ones(len(codes), np.bool_)
-        if group is None
-        else np.isin(codes[:, group.variable], group.values)
-        for group in groups
-    ]
-    member = np.array(inside, np.float64)
+    groups = _groups(parts, others)
+    member = np.ones((len(groups), len(codes)))
+    for i, group in enumerate(groups):
+        if group is not None:
+            member[i] = np.isin(codes[:, group.variable], group.values)
     share = member @ weight
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = (member * value) @ weight / share
         loose = (member * error) @ weight / share
-    share = share / max(len(codes), 1)
-    return _parity(subject, variable, values, groups, mean, loose, share, int(unknown.sum()))
+    means = GroupMeans(share / max(len(codes), 1), mean, loose)
+    return _parity(subject, values, groups, means, int(unknown.sum()))
+
+
+def _groups(parts: list[list[ColumnPart]], others: list[int]) -> list[ColumnPart | None]:
+    """Return the groups to compare within: everyone, and each part of other columns."""
+    return [None, *(part for other in others for part in parts[other])]
 
 
 def _parity(
     subject: ExpectedOutput,
-    variable: int,
     values: list[ColumnPart],
     groups: list[ColumnPart | None],
-    mean: Floats,
-    error: Floats,
-    share: Floats,
+    means: GroupMeans,
     unknown: int | None,
 ) -> Parity:
-    known = np.isfinite(mean)
-    high = np.where(known, mean, -np.inf).max(axis=1)
-    low = np.where(known, mean, np.inf).min(axis=1)
-    column = subject.encoder.columns_[variable]
+    known = np.isfinite(means.value)
+    high = np.where(known, means.value, -np.inf).max(axis=1)
+    low = np.where(known, means.value, np.inf).min(axis=1)
+    column = subject.encoder.columns_[values[0].variable]
     labels = [
         column.labels[part.members[0]] if len(part.members) == 1 else part.text for part in values
     ]
@@ -171,9 +169,9 @@ def _parity(
         column.name,
         tuple(labels),
         tuple(EVERYONE if group is None else group.text for group in groups),
-        mean,
-        error,
-        share,
+        means.value,
+        means.error,
+        means.share,
         np.where(known.any(axis=1), high - low, np.nan),
         unknown is not None,
         unknown or 0,

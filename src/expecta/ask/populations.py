@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from expecta.ask.language.query import Query
+from expecta.ask.language.query import Query, build_evidence
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError, ImpossibleEvidenceError
@@ -44,7 +44,7 @@ def row_as_table(encoder: Encoder, rows: Any) -> Any:
     ):
         return rows
     for name in rows:
-        encoder.variable(name)  # complains of a name that is none
+        encoder.variable(name)  # an error where there is no such column
     return {name: [rows.get(name)] for name in encoder.feature_names_in_.tolist()}
 
 
@@ -126,24 +126,9 @@ class Population:
     def within(self, groups: Sequence[Facts]) -> Evidence:
         """Return evidence for each part of each group, one group after the other."""
         parts, cards = len(self.weight), self.evidence.cardinalities.tolist()
-        rows = np.tile(np.arange(parts), len(groups))
-        known: list[dict[bytes, int]] = [{} for _ in cards]
-        states: list[list[Floats]] = [[np.ones(card)] for card in cards]
-        codes = np.zeros((len(cards), len(groups)), np.int32)
-        for group, facts in enumerate(groups):
-            for variable, values in facts:
-                state = known[variable].setdefault(values.tobytes(), len(states[variable]))
-                if state == len(states[variable]):
-                    weights = np.zeros(cards[variable])
-                    weights[values] = 1.0
-                    states[variable].append(weights)
-                codes[variable, group] = state
-        further = Evidence(
-            tuple(map(np.array, states)),
-            tuple(np.repeat(code, parts) for code in codes),
-            len(rows),
-        )
-        return self.evidence[rows].both(further)
+        rows = [[(v, _indicator(codes, cards[v])) for v, codes in group] for group in groups]
+        further = build_evidence(cards, rows)[np.repeat(np.arange(len(groups)), parts)]
+        return self.evidence[np.tile(np.arange(parts), len(groups))].both(further)
 
     def shares(self, subject: ExpectedOutput, groups: Sequence[Facts]) -> Floats:
         """Return the probability of each group within the population. Exact."""
@@ -173,3 +158,9 @@ class Population:
         """Compute the variance of the output over the population, and its error."""
         value, error = subject.spreads(self.evidence, self.weight[None])
         return float(value[0]), float(error[0])
+
+
+def _indicator(codes: Ints, cardinality: int) -> Floats:
+    weights = np.zeros(cardinality)
+    weights[codes] = 1.0
+    return weights

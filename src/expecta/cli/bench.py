@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.special import comb
 
 from expecta import __version__
 from expecta.ask.language.query import Query
@@ -22,6 +23,10 @@ __all__ = ["format_times", "measure"]
 MAX_ERRORS = 6.0  # standard errors by which exact and sampled answers may differ
 PERMILLE = 0.001
 GROUP = "smoker == 'yes' and age >= 30"
+N_ROWS = 100  # to predict, half of their cells unknown
+REPEATS = 3  # of exact questions; the shortest time counts
+
+Estimate: TypeAlias = tuple[Floats, Floats]  # means and standard errors
 
 
 def measure(quick: bool) -> dict[str, Any]:
@@ -36,21 +41,23 @@ def measure(quick: bool) -> dict[str, Any]:
 
     table = load_insurance(as_frame="dict")
     charges = table.pop("charges")
-    density = ChowLiu() if quick else None
     model = CircuitRegressor(
-        density=density,
+        density=ChowLiu() if quick else None,
         max_bins=32 if quick else 256,
         calibration_rows=0 if quick else None,
         random_state=0,
     )
     _, seconds = _timed(lambda: model.fit(table, charges), 1)
-    bench = _Bench(model, table, 500 if quick else 2000, 3)
+    draws = 500 if quick else 2000
     return {
         "version": __version__,
         "threads": settings.current().n_threads(),
         "fit_seconds": seconds,
-        "draws": bench.draws,
-        "measured": [bench.predict(), bench.ask(), bench.split(), bench.shapley()],
+        "draws": draws,
+        "measured": [
+            _compared(question, exact, sample)
+            for question, exact, sample in _questions(model, table, draws)
+        ],
     }
 
 
@@ -79,113 +86,86 @@ def format_times(times: dict[str, Any]) -> str:
     )
 
 
-class _Bench:
-    """Asks the same of a pair exactly and by sampling."""
-
-    def __init__(
-        self, model: CircuitRegressor, table: dict[str, Any], draws: int, times: int
-    ) -> None:
-        self.model, self.draws, self.times = model, draws, times
-        rng = np.random.default_rng(0)
-        chosen = rng.choice(len(table["age"]), 100, replace=False)
-        self.rows = {
-            name: [
-                None if hidden else cell
-                for cell, hidden in zip(cells[chosen].tolist(), rng.random(100) < 0.5, strict=True)
-            ]
-            for name, cells in table.items()
-        }
-        self.first = {name: cells[:1].tolist() for name, cells in table.items()}
-
-    def predict(self) -> dict[str, Any]:
-        evidence = self.model.encoder_.evidence(self.rows)
-        return self._both(
-            "predict 100 rows, half of the cells missing",
-            lambda: self.model.predict(self.rows),
-            lambda: self._sampled(evidence),
-        )
-
-    def ask(self) -> dict[str, Any]:
-        evidence = Query.read(GROUP, self.model.encoder_).evidence(self.model.encoder_)
-        assert len(evidence) == 1  # a single box, which sampling takes too
-        return self._both(
-            f"ask: {GROUP}",
-            lambda: np.array([self.model.ask(GROUP).mean]),
-            lambda: self._sampled(evidence),
-        )
-
-    def split(self) -> dict[str, Any]:
-        encoder = self.model.encoder_
-        labels = self.model.split("region", "smoker").labels
-        groups = [
-            encoder.where({"region": region, "smoker": smoker})
-            for region, smoker in zip(*labels, strict=True)
+def _questions(
+    model: CircuitRegressor, table: dict[str, Any], draws: int
+) -> list[tuple[str, Callable[[], Floats], Callable[[], Estimate]]]:
+    """Return each question, how it is asked exactly, and how by sampling."""
+    encoder, rng = model.encoder_, np.random.default_rng(0)
+    chosen = rng.choice(len(table["age"]), N_ROWS, replace=False)
+    rows = {
+        name: [
+            None if hidden else cell
+            for cell, hidden in zip(cells[chosen].tolist(), rng.random(N_ROWS) < 0.5, strict=True)
         ]
+        for name, cells in table.items()
+    }
+    first = {name: cells[:1].tolist() for name, cells in table.items()}
 
-        def sample() -> tuple[Floats, Floats]:
-            parts = [self._sampled(group) for group in groups]
-            mean, error = zip(*parts, strict=True)
-            return np.concatenate(mean), np.concatenate(error)
-
-        return self._both(
-            "split by region and smoker",
-            lambda: self.model.split("region", "smoker").mean,
-            sample,
-        )
-
-    def shapley(self) -> dict[str, Any]:
-        """Values of coalitions are what is sampled; the weights are the same."""
-        encoder = self.model.encoder_
-        codes = encoder.codes(self.first)[0]
-        known: Bools = (np.arange(2 ** len(codes))[:, None] >> np.arange(len(codes))) & 1 == 1
-        told: Ints = np.where(known, codes, -1).astype(np.int32)
-        weights = _shapley_weights(known)
-
-        def sample() -> tuple[Floats, Floats]:
-            mean, error = self._sampled(Evidence.rows(told, encoder.cardinalities_))
-            return weights @ mean, np.sqrt(weights**2 @ error**2)
-
-        return self._both(
-            "shapley: one row, 6 columns",
-            lambda: self.model.shapley(self.first).values[0],
-            sample,
-        )
-
-    # ---------------------------------------------------------------------------------
-
-    def _sampled(self, evidence: Evidence) -> tuple[Floats, Floats]:
+    def sample(evidence: Evidence) -> Estimate:
         """Average the model over completions of each row; and the standard errors."""
-        drawn = self.model.pair_.p.sample(self.draws, given=evidence, seed=0)
-        rows = drawn.reshape(-1, drawn.shape[-1])
-        values = self.model.circuit_(rows).reshape(len(evidence), self.draws)
-        return values.mean(axis=1), values.std(axis=1) / np.sqrt(self.draws)
+        drawn = model.pair_.p.sample(draws, given=evidence, seed=0)
+        values = model.circuit_(drawn.reshape(-1, drawn.shape[-1])).reshape(len(evidence), draws)
+        return values.mean(axis=1), values.std(axis=1) / np.sqrt(draws)
 
-    def _both(
-        self,
-        question: str,
-        exact: Callable[[], Floats],
-        sample: Callable[[], tuple[Floats, Floats]],
-    ) -> dict[str, Any]:
-        exact()  # compiles
-        truth, seconds = _timed(exact, self.times)
-        (mean, error), sampled = _timed(sample, 1)
-        size = float(np.abs(truth).max())
-        relative = float(np.sqrt(np.mean(error**2) / np.mean(truth**2)))
-        return {
-            "question": question,
-            "seconds": seconds,
-            "sampled_seconds": sampled,
-            "ratio": sampled / seconds,
-            "ratio_at_permille": sampled / seconds * (relative / PERMILLE) ** 2,
-            "sampled_error": relative,
-            "agrees": bool(np.all(np.abs(truth - mean) <= MAX_ERRORS * error + 1e-9 * size)),
-        }
+    known = encoder.evidence(rows)
+    group = Query.read(GROUP, encoder).evidence(encoder)
+    assert len(group) == 1  # a single box, which sampling takes too
+    groups = [
+        encoder.where({"region": region, "smoker": smoker})
+        for region, smoker in zip(*model.split("region", "smoker").labels, strict=True)
+    ]
+
+    def sample_split() -> Estimate:
+        mean, error = zip(*(sample(part) for part in groups), strict=True)
+        return np.concatenate(mean), np.concatenate(error)
+
+    codes = encoder.codes(first)[0]
+    told: Bools = (np.arange(2 ** len(codes))[:, None] >> np.arange(len(codes))) & 1 == 1
+    coalitions: Ints = np.where(told, codes, -1).astype(np.int32)
+    weights = _shapley_weights(told)
+
+    def sample_shapley() -> Estimate:
+        """Sample the values of coalitions; the weights are the same."""
+        mean, error = sample(Evidence.rows(coalitions, encoder.cardinalities_))
+        return weights @ mean, np.sqrt(weights**2 @ error**2)
+
+    return [
+        (
+            f"predict {N_ROWS} rows, half of the cells missing",
+            lambda: model.predict(rows),
+            lambda: sample(known),
+        ),
+        (f"ask: {GROUP}", lambda: np.array([model.ask(GROUP).mean]), lambda: sample(group)),
+        (
+            "split by region and smoker",
+            lambda: model.split("region", "smoker").mean,
+            sample_split,
+        ),
+        ("shapley: one row, 6 columns", lambda: model.shapley(first).values[0], sample_shapley),
+    ]
+
+
+def _compared(
+    question: str, exact: Callable[[], Floats], sample: Callable[[], Estimate]
+) -> dict[str, Any]:
+    exact()  # compiles
+    truth, seconds = _timed(exact, REPEATS)
+    (mean, error), sampled = _timed(sample, 1)
+    size = float(np.abs(truth).max())
+    relative = float(np.sqrt(np.mean(error**2) / np.mean(truth**2)))
+    return {
+        "question": question,
+        "seconds": seconds,
+        "sampled_seconds": sampled,
+        "ratio": sampled / seconds,
+        "ratio_at_permille": sampled / seconds * (relative / PERMILLE) ** 2,
+        "sampled_error": relative,
+        "agrees": bool(np.all(np.abs(truth - mean) <= MAX_ERRORS * error + 1e-9 * size)),
+    }
 
 
 def _shapley_weights(known: Bools) -> Floats:
     """Return what each coalition's value counts for each column.  # (columns, coalitions)."""
-    from scipy.special import comb
-
     n = known.shape[1]
     size = known.sum(axis=1)
     joined = 1.0 / (n * comb(n - 1, np.maximum(size - 1, 0)))

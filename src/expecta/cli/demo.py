@@ -69,14 +69,14 @@ def run(folder: Path, say: Say) -> dict[str, Any]:
     _draw(model, folder, say)
     results["files"] = sorted(path.name for path in folder.iterdir())
     results["seconds"] = time.perf_counter() - started
-    path, holes = (quote(str(folder / name)) for name in ("charges.expecta", "holes.csv"))
+    path, rows = (quote(str(folder / name)) for name in ("charges.expecta", "incomplete.csv"))
     say(f"\nDone in {results['seconds']:.0f} seconds; {folder} has {', '.join(results['files'])}.")
     say("\nTry next:")
     for line in (
         f"ask {path} \"smoker == 'no' and age >= 50\"",
         f"split {path} region smoker",
         f"next {path} --row age=45,smoker=yes --cost bmi=20",
-        f"explain {path} {holes} --row 3",
+        f"explain {path} {rows} --row 3",
         f"audit {path} --sensitive sex",
         "fit your.csv --target column",
     ):
@@ -108,7 +108,7 @@ def _predict(model: CircuitEstimator, held: Any, folder: Path, say: Say) -> dict
         if name != "charges"
     }
     table = pa.table(hidden)
-    table_files.write(table, str(folder / "holes.csv"))
+    table_files.write(table, str(folder / "incomplete.csv"))
     added = predictions(model, table, std=True, interval=0.9)
     for name, values in added.items():
         table = table.append_column(name, [values])

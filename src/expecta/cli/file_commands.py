@@ -38,7 +38,7 @@ class FilePart(StrEnum):
 
 
 def inspect(file: AnyFile, vtree_file: VtreeFile = None, json: Json = False) -> None:
-    """Say what is in a file: kind, columns, sizes, versions, whether rows are in it."""
+    """Describe what is in a file: kind, columns, sizes, versions, whether rows are in it."""
     from expecta.cli.contents import read
 
     description = read(file, vtree_file).described()

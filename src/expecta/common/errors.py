@@ -1,4 +1,4 @@
-"""The exceptions and warnings of Expecta, in one place.
+"""Define the exceptions and warnings of Expecta.
 
 An option that does not exist (a link, a method, a tolerance) is a plain ``ValueError``.
 """

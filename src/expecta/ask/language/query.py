@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from expecta.ask.language.bit_encoder import BitEncoder
-from expecta.ask.language.column_sets import Subset, ValueSet
+from expecta.ask.language.column_sets import Subset
 from expecta.ask.language.conditions import (
     Compound,
     Condition,
@@ -37,7 +37,7 @@ from expecta.tables.number_column import NumberColumn
 from expecta.tables.table import Table, read_table
 from expecta.tables.training_rows import TrainingRows
 
-__all__ = ["MAX_BOXES", "Query", "no_such_value"]
+__all__ = ["MAX_BOXES", "Query", "build_evidence", "no_such_value"]
 
 MAX_BOXES = 1000  # disjoint ones of a condition
 MAX_SHOWN = 5  # bins or values that a remark names
@@ -129,16 +129,12 @@ class Query:
         """
         if encoder is not self.encoder:
             return Query.read(self, encoder).evidence(encoder)
-        boxes: tuple[Box, ...] = self.boxes or (((0, ValueSet(frozenset(), 1)),),)
-        states: list[list[Floats]] = [[np.ones(card)] for card in encoder.cardinalities_.tolist()]
-        codes = np.zeros((len(states), len(boxes)), np.int32)
-        for row, box in enumerate(boxes):
-            for variable, subset in box:
-                column = encoder.columns_[variable]
-                weights = subset.weights(column) if subset else np.zeros(column.cardinality)
-                codes[variable, row] = len(states[variable])
-                states[variable].append(weights)
-        return Evidence(tuple(map(np.array, states)), tuple(codes), len(boxes))
+        rows = [
+            [(variable, subset.weights(encoder.columns_[variable])) for variable, subset in box]
+            for box in self.boxes
+        ]
+        nothing = [(0, np.zeros(encoder.columns_[0].cardinality))]
+        return build_evidence(encoder.cardinalities_.tolist(), rows or [nothing])
 
     def matches(self, rows: Any) -> Bools:
         """Whether each row of a table, or training row, meets the condition by its own values.
@@ -197,9 +193,25 @@ class Query:
                 )
 
 
+def build_evidence(
+    cardinalities: Sequence[int], rows: Sequence[Sequence[tuple[int, Floats]]]
+) -> Evidence:
+    """Return rows of evidence, each from variables and the weights of their values."""
+    known: list[dict[bytes, int]] = [{} for _ in cardinalities]
+    states: list[list[Floats]] = [[np.ones(card)] for card in cardinalities]
+    codes = np.zeros((len(cardinalities), len(rows)), np.int32)
+    for row, facts in enumerate(rows):
+        for variable, weights in facts:
+            state = known[variable].setdefault(weights.tobytes(), len(states[variable]))
+            if state == len(states[variable]):
+                states[variable].append(weights)
+            codes[variable, row] = state
+    return Evidence(tuple(map(np.array, states)), tuple(codes), len(rows))
+
+
 @contextmanager
 def _refusing(query: str | None) -> Iterator[None]:
-    """Say what to do about a condition of too many cases."""
+    """Turn too many cases into an error that says what to do."""
     try:
         yield
     except TooManyCasesError:
