@@ -64,8 +64,8 @@ class Asking(ABC):
         >>> table = {"smoker": ["no", "yes"] * 20, "children": [0, 0, 1, 2] * 10}
         >>> model = CircuitRegressor(density=ChowLiu()).fit(table, [1.0, 9.0] * 20)
         >>> group = model.ask(smoker="yes")
-        >>> round(group.mean, 2), round(group.share, 2), group.rows
-        (9.0, 0.5, 20)
+        >>> round(group.mean), round(group.share, 2), group.rows
+        (9, 0.5, 20)
 
         Notes
         -----
