@@ -316,10 +316,10 @@ def test_threads_and_blocks_change_nothing(monkeypatch, weights, sizes):
     with config_context(threads=1):
         before = answers()
     lanes, cells = sizes
-    monkeypatch.setattr(density, "LANES", lanes)
-    monkeypatch.setattr(density, "CELLS", cells)
-    monkeypatch.setattr(density, "WORK", cells)
-    monkeypatch.setattr(density, "SMALL", 0)
+    monkeypatch.setattr(density, "MAX_LANES", lanes)
+    monkeypatch.setattr(density, "MAX_CELLS", cells)
+    monkeypatch.setattr(density, "MAX_EDGE_VISITS", cells)
+    monkeypatch.setattr(density, "MIN_THREADED_VISITS", 0)
     for threads in (1, 2, 5):
         with config_context(threads=threads):
             for old, new in zip(before, answers(), strict=True):
@@ -331,7 +331,7 @@ def test_big_circuits_take_fewer_rows_at_a_time(monkeypatch):
     X = p.sample(20, seed=0)
     X[:, 1:] = -1
     before = p.marginals(X)
-    monkeypatch.setattr(density, "MEMORY", 1)
+    monkeypatch.setattr(density, "MAX_BYTES", 1)
     for old, new in zip(before, p.marginals(X), strict=True):
         np.testing.assert_array_equal(old, new)
 
@@ -344,8 +344,8 @@ def test_a_likelihood_for_every_row(monkeypatch):
     posterior = np.exp(joint - log_sum(joint)[:, None])
     hot = Enumerated(p).rows[:, 0, None] == np.arange(p.cardinalities[0])
     assert len(evidence.states[0]) == 600
-    for cells in (density.CELLS, 1000):
-        monkeypatch.setattr(density, "CELLS", cells)
+    for cells in (density.MAX_CELLS, 1000):
+        monkeypatch.setattr(density, "MAX_CELLS", cells)
         np.testing.assert_allclose(p.marginals(evidence)[0], posterior @ hot, rtol=1e-10)
 
 

@@ -1,4 +1,4 @@
-"""A circuit's structure as kernels read it."""
+"""Write a circuit as the flat arrays that kernels read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.structure import Structure
-from expecta.common.arrays import Ints
+from expecta.common.arrays import Floats, Ints
 
-__all__ = ["Layers", "layers"]
+__all__ = ["LOG_UNIT", "TINY", "UNIT", "Layers", "WeightedLayers", "layers", "weighted_layers"]
 
 Array = npt.NDArray[Any]
+
+UNIT = 2.0**256  # numbers out of range are kept as a number near one times a power of this
+TINY = 2.0**-256
+LOG_UNIT = 256 * float(np.log(2.0))
 
 
 class Layers(NamedTuple):
@@ -27,6 +32,24 @@ class Layers(NamedTuple):
     right: Array
     edge_start: Array
     target: Array
+
+
+class WeightedLayers(NamedTuple):
+    """The same for p, with its parameters: θ = mantissa · 2^(256 exponent)."""
+
+    tree_left: Array
+    tree_right: Array
+    variable: Array
+    node_start: Array
+    element_start: Array
+    left: Array
+    right: Array
+    edge_start: Array
+    target: Array
+    cardinality: Array  # (vtree nodes,) number of values of a leaf's variable; above: 0
+    mantissa: Array  # (edges,)
+    exponent: Array  # (edges,)
+    has_exponents: Array  # (vtree nodes,) whether any exponent of an inner layer is not zero
 
 
 def layers(structure: Structure) -> Layers:
@@ -49,3 +72,24 @@ def layers(structure: Structure) -> Layers:
         s.edge_start,
         local(s.target, first),
     )
+
+
+def weighted_layers(p: ProbabilisticCircuit) -> WeightedLayers:
+    """Write p, its edges in the order of its structure."""
+    s, tree = p.structure, p.vtree
+    mantissa, exponent = _scaled(p.log_weight)
+    lowest = np.minimum.reduceat(exponent, s.edge_start[s.node_start[:-1]])
+    return WeightedLayers(
+        *layers(s),
+        cardinality=np.where(tree.variable >= 0, s.cardinalities[tree.variable], 0),
+        mantissa=mantissa,
+        exponent=exponent,
+        has_exponents=((lowest < 0) & (tree.variable < 0)).astype(np.uint8),
+    )
+
+
+def _scaled(log_weight: Floats) -> tuple[Floats, Floats]:
+    """Return mantissa and exponent of weights of at most about one."""
+    finite = np.where(log_weight > -np.inf, log_weight, 0.0)
+    exponent = np.minimum(np.ceil(finite / LOG_UNIT), 0.0) + 0.0
+    return np.exp(log_weight - exponent * LOG_UNIT), exponent

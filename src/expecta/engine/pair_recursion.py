@@ -1,4 +1,4 @@
-"""The one recursion, at one layer.
+"""Compute one layer of a pair: the one recursion.
 
 Computed are, for lanes side by side (see ``walk``),
 
@@ -15,124 +15,118 @@ underflows at any number of variables.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from expecta.common.arrays import Floats
 from expecta.common.kernels import kernel
 from expecta.engine.algebras.operations import clear, join, mix, mix_scaled, scale, unit, width
-from expecta.engine.layers import Layers
+from expecta.engine.layers import Layers, WeightedLayers
 from expecta.engine.pairing import Pairing
-from expecta.engine.probabilities import LOG_UNIT, Weights, power, probabilities
+from expecta.engine.probabilities import Children, inner_probabilities, leaf_probability, power
 
-__all__ = ["inner", "leaf"]
+__all__ = ["Operands", "Room", "inner", "leaf"]
 
-LEAST = 5e-324  # the smallest float above zero
-LOG_LEAST = float(np.log(LEAST))
+
+class Operands(NamedTuple):
+    """A compiled pair, and g's parameters as an algebra reads them."""
+
+    p: WeightedLayers
+    g: Layers
+    constants: Floats  # (edges of g, ...)
+    pairs: Pairing
+
+
+class Room(NamedTuple):
+    """Where in a thread's memory a layer and the vectors it is computed with begin."""
+
+    out: int
+    elements: int
+    halves: int
+    small: int
 
 
 @kernel
 def leaf(
     algebra: Any,
-    p: Layers,
-    weights: Weights,
-    g: Layers,
-    c: Floats,
-    pairs: Pairing,
+    pair: Operands,
     v: int,
     states: Floats,
-    at: int,
-    start: int,
+    first_state: int,
     live: int,
     z: Floats,
-    out: int,
-    small: int,
+    room: Room,
     lanes: int,
 ) -> bool:
-    """Compute a leaf layer for evidence states ``start`` onwards; states hold log-weights."""
-    first, last = p.node_start[v], p.node_start[v + 1]
-    nodes = last - first
-    card = int(states[at])
+    """Compute a leaf layer for ``live`` evidence states from ``first_state`` on.
+
+    Further lanes repeat the last.
+    """
+    p, g, pairs = pair.p, pair.g, pair.pairs
+    first = p.node_start[v]
+    nodes = p.node_start[v + 1] - first
+    card = p.cardinality[v]
     size = width(algebra) * lanes
-    pair = pairs.pair_start[v]
+    next_pair = pairs.pair_start[v]
     scaled = False
-    first_state = at + 1 + start * card
     possible = np.zeros(card, np.bool_)  # to some lane; few values are, where most are known
     for i in range(live):
         for x in range(card):
-            possible[x] |= states[first_state + i * card + x] > -np.inf
+            possible[x] |= states[first_state + i * card + x] > 0.0
     for n in range(nodes):
-        q, exponent = out + n * lanes, out + (nodes + n) * lanes
-        edges = range(p.edge_start[first + n], p.edge_start[first + n + 1])
-        for i in range(lanes):
-            z[q + i] = 0.0
-            z[exponent + i] = -np.inf
+        q, exponent = room.out + n * lanes, room.out + (nodes + n) * lanes
         for x in range(card):
-            for i in range(lanes if possible[x] else 0):
-                z[small + x * lanes + i] = 0.0
-        for a in edges:
-            for i in range(lanes if possible[p.target[a]] else 0):
-                log_w = weights.log[a] + states[first_state + min(i, live - 1) * card + p.target[a]]
-                z[exponent + i] = max(z[exponent + i], log_w)
-        for i in range(lanes):
-            top, k = z[exponent + i], 0.0
-            if -np.inf < top < -LOG_UNIT:
-                k = np.ceil(top / LOG_UNIT)
-                scaled = True
-            z[exponent + i] = k
-        for a in edges:
-            for i in range(lanes if possible[p.target[a]] else 0):
-                log_w = weights.log[a] + states[first_state + min(i, live - 1) * card + p.target[a]]
-                if log_w > -np.inf:
-                    log_w -= z[exponent + i] * LOG_UNIT
-                    w = np.exp(log_w) if log_w > LOG_LEAST else LEAST  # small is still possible
-                    z[small + p.target[a] * lanes + i] = w
-                    z[q + i] += w
-        while pair < pairs.pair_start[v + 1] and pairs.pair_p[pair] == n:
-            to = out + 2 * nodes * lanes + (pair - pairs.pair_start[v]) * size
+            for i in range(live if possible[x] else 0):
+                z[room.small + x * lanes + i] = 0.0
+        for i in range(live):
+            z[q + i], z[exponent + i], has_exponents = leaf_probability(
+                p, first + n, states, first_state + i * card, False, z, room.small + i, lanes
+            )
+            scaled |= has_exponents
+        for i in range(live, lanes):
+            z[q + i], z[exponent + i] = z[q + live - 1], z[exponent + live - 1]
+            for x in range(card):
+                if possible[x]:
+                    at = room.small + x * lanes
+                    z[at + i] = z[at + live - 1]
+        while next_pair < pairs.pair_start[v + 1] and pairs.pair_p[next_pair] == n:
+            to = room.out + 2 * nodes * lanes + (next_pair - pairs.pair_start[v]) * size
             clear(algebra, z, to, lanes)
-            m = g.node_start[v] + pairs.pair_g[pair]
+            m = g.node_start[v] + pairs.pair_g[next_pair]
             for b in range(g.edge_start[m], g.edge_start[m + 1]):
                 if possible[g.target[b]]:
-                    unit(algebra, c, b, z, to, small + g.target[b] * lanes, lanes)
-            pair += 1
+                    at = room.small + g.target[b] * lanes
+                    unit(algebra, pair.constants, b, z, to, at, lanes)
+            next_pair += 1
     return scaled
 
 
 @kernel
 def inner(
     algebra: Any,
-    p: Layers,
-    weights: Weights,
-    c: Floats,
-    pairs: Pairing,
+    pair: Operands,
     v: int,
     z: Floats,
-    left: int,
-    left_scaled: bool,
-    right: int,
-    right_scaled: bool,
-    out: int,
-    elements: int,
-    halves: int,
-    small: int,
+    children: Children,
+    room: Room,
     lanes: int,
 ) -> bool:
     """Compute an inner layer from its two children."""
+    p, c, pairs = pair.p, pair.constants, pair.pairs
+    out, elements, halves, small = room.out, room.elements, room.halves, room.small
     nodes = p.node_start[v + 1] - p.node_start[v]
     left_nodes = p.node_start[p.tree_left[v] + 1] - p.node_start[p.tree_left[v]]
     right_nodes = p.node_start[p.tree_right[v] + 1] - p.node_start[p.tree_right[v]]
-    scaled = probabilities(
-        p, weights, v, z, left, left_scaled, right, right_scaled, out, elements, lanes, False
-    )
+    scaled = inner_probabilities(p, v, z, children, out, elements, lanes, False)
     size = width(algebra) * lanes
-    left_states, right_states = left + 2 * left_nodes * lanes, right + 2 * right_nodes * lanes
+    left_states = children.left + 2 * left_nodes * lanes
+    right_states = children.right + 2 * right_nodes * lanes
     # Arrays are taken out of their tuples once: each access counts references.
     direct, join_start, join_edge = pairs.direct, pairs.join_start, pairs.join_edge
     join_left, join_right = pairs.join_left, pairs.join_right
     mix_start, mix_half, mix_edge = pairs.mix_start, pairs.mix_half, pairs.mix_edge
-    mantissa, run = weights.mantissa, pairs.mix_run
+    mantissa, run = p.mantissa, pairs.mix_run
     first_half, last_half = pairs.half_start[v], pairs.half_start[v + 1]
     for h in range(first_half, last_half):
         if scaled or not direct[h]:
@@ -167,7 +161,7 @@ def inner(
             element = elements + p.target[edge] * lanes
             for i in range(lanes):
                 # the element's exponent is kept behind the elements' values
-                shift = z[element + count * lanes + i] + weights.exponent[edge] - z[exponent + i]
+                shift = z[element + count * lanes + i] + p.exponent[edge] - z[exponent + i]
                 z[small + i] = mantissa[edge] * power(shift)
             mix_scaled(algebra, z, to, halves + mix_half[j] * size, small, small + lanes, lanes)
     return scaled

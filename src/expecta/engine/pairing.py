@@ -56,10 +56,11 @@ def pairing(p: Structure, g: Structure) -> Pairing:
 
 def no_pairs(p: Structure) -> Pairing:
     """Return the empty pairing: p alone."""
-    none = np.zeros(0, np.int32)
-    starts = np.zeros(len(p.vtree) + 1, np.int64)
-    one = np.zeros(1, np.int64)
-    return Pairing(starts, starts, none, none, one, none, none, none, none, one, none, none, none)
+    start, none = np.zeros(1, np.int64), np.zeros(0, np.int32)
+    starts, direct = np.zeros(len(p.vtree) + 1, np.int64), np.zeros(0, np.uint8)
+    return Pairing(
+        starts, starts, none, none, start, none, none, none, direct, start, none, none, none
+    )
 
 
 @kernel

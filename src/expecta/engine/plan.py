@@ -1,4 +1,4 @@
-"""The plan: everything about a circuit pair that does not depend on the rows."""
+"""Compile a circuit pair: everything that does not depend on the rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, Ints
-from expecta.engine.layers import Layers, layers
+from expecta.engine.layers import Layers, WeightedLayers, layers, weighted_layers
 from expecta.engine.pairing import Pairing, no_pairs, pairing
-from expecta.engine.probabilities import LOG_UNIT, Weights
 
-__all__ = ["Plan", "walk"]
+__all__ = ["Plan", "children_first"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +22,7 @@ class Plan:
 
     vtree: Vtree
     cardinalities: Ints
-    p: Layers
-    weights: Weights
+    p: WeightedLayers
     g: Layers
     phi: Floats  # (edges of g, outputs)
     pairs: Pairing
@@ -37,12 +35,11 @@ class Plan:
         return cls(
             vtree=p.vtree,
             cardinalities=p.cardinalities,
-            p=layers(p.structure),
-            weights=_weights(p),
+            p=weighted_layers(p),
             g=layers(structure),
             phi=np.zeros((structure.n_edges, 0)) if g is None else g.weight,
             pairs=no_pairs(p.structure) if g is None else pairing(p.structure, structure),
-            order=walk(p.vtree),
+            order=children_first(p.vtree),
         )
 
     @property
@@ -51,20 +48,8 @@ class Plan:
         return len(self.pairs.join_left)
 
 
-def _weights(p: ProbabilisticCircuit) -> Weights:
-    exponent = np.minimum(np.ceil(p.log_weight / LOG_UNIT), 0.0) + 0.0
-    by_layer = np.minimum.reduceat(exponent, p.structure.edge_start[p.structure.node_start[:-1]])
-    at_leaf = p.vtree.variable >= 0
-    return Weights(
-        mantissa=np.exp(p.log_weight - exponent * LOG_UNIT),
-        exponent=exponent,
-        log=p.log_weight,
-        scaled=((by_layer < 0) & ~at_leaf).astype(np.uint8),
-    )
-
-
-def walk(vtree: Vtree) -> Ints:
-    """Walk children first, the larger child before the smaller."""
+def children_first(vtree: Vtree) -> Ints:
+    """Order the vtree nodes children first, the larger child before the smaller."""
     order: list[int] = []
     todo = [vtree.root]
     while todo:  # parents first, the smaller child first; then turned round

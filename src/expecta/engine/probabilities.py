@@ -1,37 +1,34 @@
-"""Probabilities of evidence under p's nodes, that never underflow.
+"""Compute the probability of evidence under every node of p's layers, without underflow.
 
 A probability is q · 2^(256 k) with a whole exponent k for every node and lane, which is
-lowered whenever q would fall below 2^-256. No logarithm is taken above the leaves, and
-while all k are zero (the usual case) no work is spent on them.
+lowered whenever q would fall below 2^-256. No logarithm is taken, and while all k are
+zero (the usual case) no work is spent on them. The walk of a pair and the passes over p
+alone both go up by the two functions of this file. An array of evidence states has the
+weights of all states over the values of their variables, and behind them all exponents.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from expecta.common.arrays import Floats
 from expecta.common.kernels import U, kernel
-from expecta.engine.layers import Layers
+from expecta.engine.layers import TINY, UNIT, WeightedLayers
 
-__all__ = ["LOG_UNIT", "TINY", "UNIT", "Weights", "power", "probabilities"]
+__all__ = ["Children", "inner_probabilities", "leaf_probability", "leaf_term", "power"]
 
-Array = npt.NDArray[Any]
-
-UNIT = 2.0**256
-TINY = 2.0**-256
-LOG_UNIT = 256 * float(np.log(2.0))
+SMALLEST = 5e-324  # the smallest float above zero
 
 
-class Weights(NamedTuple):
-    """p's parameters as the walk reads them: θ = mantissa · 2^(256 exponent)."""
+class Children(NamedTuple):
+    """Where the two child layers of an inner layer begin, and whether they have exponents."""
 
-    mantissa: Array  # (edges,)
-    exponent: Array  # (edges,)
-    log: Array  # (edges,)
-    scaled: Array  # (vtree nodes,) whether any exponent of an inner layer is not zero
+    left: int
+    left_scaled: bool
+    right: int
+    right_scaled: bool
 
 
 @kernel
@@ -49,15 +46,56 @@ def power(k: float) -> float:
 
 
 @kernel
-def probabilities(
-    p: Layers,
-    weights: Weights,
+def leaf_term(p: WeightedLayers, a: int, states: Floats, at: int) -> tuple[float, float]:
+    """Return θ e of a leaf's edge as a number and an exponent, for the state at ``at``."""
+    x = at + p.target[a]
+    return p.mantissa[a] * states[x], p.exponent[a] + states[x + len(states) // 2]
+
+
+@kernel
+def leaf_probability(
+    p: WeightedLayers,
+    node: int,
+    states: Floats,
+    at: int,
+    largest: bool,
+    terms: Floats,
+    out: int,
+    stride: int,
+) -> tuple[float, float, bool]:
+    """Compute q of a leaf's node for the state at ``at``: Σ θ e, or the greatest θ e.
+
+    Returns q, its exponent, and whether any exponent is not zero. The terms of the
+    possible values x go to ``terms[out + x · stride]``, over the power of two of q; however
+    small against q, they are above zero.
+    """
+    top, lowest = -np.inf, 0.0
+    edges = range(p.edge_start[node], p.edge_start[node + 1])
+    for a in edges:
+        term, k = leaf_term(p, a, states, at)
+        if term > 0.0:
+            lowest = min(lowest, k)
+            if term < TINY:
+                k -= 1.0
+            top = max(top, k)
+    total = 0.0
+    for a in edges:
+        term, k = leaf_term(p, a, states, at)
+        if term > 0.0:
+            term = max(term * power(k - top), SMALLEST)
+            terms[out + p.target[a] * stride] = term
+            total = max(total, term) if largest else total + term
+    if total == 0.0:
+        return 0.0, 0.0, False
+    return total, top, lowest < 0.0 or top < 0.0
+
+
+@kernel
+def inner_probabilities(
+    p: WeightedLayers,
     v: int,
     z: Floats,
-    left: int,
-    left_scaled: bool,
-    right: int,
-    right_scaled: bool,
+    children: Children,
     out: int,
     elements: int,
     lanes: int,
@@ -69,20 +107,21 @@ def probabilities(
     """
     first, last = p.node_start[v], p.node_start[v + 1]
     nodes = last - first
+    left, right = children.left, children.right
     left_nodes = p.node_start[p.tree_left[v] + 1] - p.node_start[p.tree_left[v]]
     right_nodes = p.node_start[p.tree_right[v] + 1] - p.node_start[p.tree_right[v]]
     e0, e1 = p.element_start[v], p.element_start[v + 1]
     count = e1 - e0
+    # Arrays are taken out of their tuples once: each access counts references.
     p_left, p_right, edge_start, target = p.left, p.right, p.edge_start, p.target
-    mantissa = weights.mantissa
+    mantissa = p.mantissa
     for e in range(count):
         x, y = U(left + p_left[e0 + e] * lanes), U(right + p_right[e0 + e] * lanes)
         to = U(elements + e * lanes)
         for i in range(U(lanes)):
             z[to + i] = z[x + i] * z[y + i]
-    scaled = left_scaled or right_scaled or weights.scaled[v] > 0
-    if not scaled:
-        least = np.inf
+    if not (children.left_scaled or children.right_scaled or p.has_exponents[v] > 0):
+        lowest = np.inf
         for n in range(nodes):
             to, exponent = U(out + n * lanes), U(out + (nodes + n) * lanes)
             for i in range(U(lanes)):
@@ -97,8 +136,8 @@ def probabilities(
                     for i in range(U(lanes)):
                         z[to + i] += w * z[x + i]
             for i in range(U(lanes)):
-                least = min(least, z[to + i] if z[to + i] > 0.0 else 1.0)
-        if least >= TINY:
+                lowest = min(lowest, z[to + i] if z[to + i] > 0.0 else 1.0)
+        if lowest >= TINY:
             return False
     for e in range(count):
         x = left + (left_nodes + p.left[e0 + e]) * lanes
@@ -112,12 +151,12 @@ def probabilities(
             # Bring every term into [2^-256, 1], then to the greatest exponent among them.
             top = -np.inf
             for a in edges:
-                term, k = _term(z, elements, count, p.target[a], i, lanes, weights, a)
+                term, k = _term(p, a, z, elements + p.target[a] * lanes + i, count * lanes)
                 if term > 0.0:
                     top = max(top, k)
             total = 0.0
             for a in edges:
-                term, k = _term(z, elements, count, p.target[a], i, lanes, weights, a)
+                term, k = _term(p, a, z, elements + p.target[a] * lanes + i, count * lanes)
                 if term > 0.0:
                     term *= power(k - top)
                     total = max(total, term) if largest else total + term
@@ -128,23 +167,16 @@ def probabilities(
 
 @kernel
 def _term(
-    z: Floats,
-    elements: int,
-    count: int,
-    element: int,
-    i: int,
-    lanes: int,
-    weights: Weights,
-    a: int,
+    p: WeightedLayers, a: int, z: Floats, element: int, to_exponent: int
 ) -> tuple[float, float]:
     """Return θ q of an edge as a number in [2^-256, 1] and an exponent."""
-    term = z[elements + element * lanes + i]
-    k = z[elements + (count + element) * lanes + i] + weights.exponent[a]
+    term = z[element]
+    k = z[element + to_exponent] + p.exponent[a]
     if term > 0.0:
         while term < TINY:
             term *= UNIT
             k -= 1.0
-        term *= weights.mantissa[a]
+        term *= p.mantissa[a]
         while term < TINY:
             term *= UNIT
             k -= 1.0

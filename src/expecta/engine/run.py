@@ -20,17 +20,19 @@ from expecta.common.arrays import Floats, Ints
 from expecta.common.settings import Progress, current
 from expecta.common.threads import run_on_threads
 from expecta.engine.algebras import scratch, width
+from expecta.engine.pair_recursion import Operands
 from expecta.engine.plan import Plan
 from expecta.engine.row_patterns import distinct_rows, number_patterns
 from expecta.engine.schedule import Schedule, Sizes, schedule
-from expecta.engine.walk import walk
+from expecta.engine.state_tables import StateTables
+from expecta.engine.walk import Memory, walk
 
 __all__ = ["Root", "run", "run_each"]
 
-MEMORY = 192 * 1024 * 1024  # bytes for the shared layers of a batch
-CELLS = 4 * 1024 * 1024  # cells of evidence in a batch
-WORK = 16_000_000_000  # multiplications in a batch: a second or so until the bar moves
-SMALL = 1_000_000  # multiplications below which threads cost more than they bring
+MAX_SHARED_BYTES = 192 * 1024 * 1024  # bytes for the shared layers of a batch
+MAX_CELLS = 4 * 1024 * 1024  # cells of evidence in a batch
+MAX_PRODUCTS = 16_000_000_000  # multiplications in a batch: a second or so until the bar moves
+MIN_THREADED_PRODUCTS = 1_000_000  # multiplications below which threads cost more than they bring
 
 
 class Root(NamedTuple):
@@ -61,11 +63,11 @@ def run_each(
         roots = run_each(plan, algebra, constants, evidence[first])
         return [Root(*(part[..., kind] for part in root)) for root in roots]
     sizes = Sizes.of(plan, width(algebra), scratch(algebra))
-    tables = _Tables.of(evidence)
+    tables = StateTables.of(evidence)
     n = len(evidence)
     out = np.empty((len(constants), int(sizes.rows[-1]), n))
     per_row = max(1, int(sizes.cost.sum()))
-    batch = max(64, min(CELLS // len(plan.cardinalities), WORK // per_row))
+    batch = max(64, min(MAX_CELLS // len(plan.cardinalities), MAX_PRODUCTS // per_row))
     with Progress("rows", n * len(constants)) as progress:
         start = 0
         while start < n:
@@ -79,14 +81,14 @@ def run_each(
                 ready.walk(plan, algebra, table(), shared, root[:, start:stop])
                 progress.advance(stop - start)
             start = stop
-    log_scale = tables.log_scale(evidence)
+    log_scale = tables.log_scale()
     return [Root(root[0], root[1], log_scale, root[2:]) for root in out]
 
 
 def _equal_rows(plan: Plan, evidence: Evidence) -> tuple[Ints, Ints] | None:
     """Find rows that are equal, where that pays and fits in memory."""
     tree = plan.vtree
-    if not 16 <= len(evidence) <= 16 * CELLS // len(plan.cardinalities):
+    if not 16 <= len(evidence) <= 16 * MAX_CELLS // len(plan.cardinalities):
         return None
     codes = np.stack(evidence.codes).astype(np.int32)
     n_states = np.array([len(table) for table in evidence.states])
@@ -105,16 +107,21 @@ class _Batch:
 
     @classmethod
     def of(
-        cls, plan: Plan, sizes: Sizes, tables: _Tables, evidence: Evidence, start: int, stop: int
+        cls,
+        plan: Plan,
+        sizes: Sizes,
+        tables: StateTables,
+        evidence: Evidence,
+        start: int,
+        stop: int,
     ) -> _Batch | None:
         """Find the patterns and make the schedule; None where it needs too much memory."""
         tree, n = plan.vtree, stop - start
         codes = np.stack([code[start:stop] for code in evidence.codes]).astype(np.int32)
-        n_states = np.array([len(table) for table in tables.log])
-        patterns = number_patterns(tree.left, tree.right, tree.variable, codes, n_states)
+        patterns = number_patterns(tree.left, tree.right, tree.variable, codes, tables.n_states)
         lanes = sizes.lanes(plan, n)
-        todo = schedule(plan, sizes, patterns, tables.log, n, lanes)
-        if 8 * todo.shared_size > MEMORY and n > lanes:
+        todo = schedule(plan, sizes, patterns, tables, n, lanes)
+        if 8 * todo.shared_size > MAX_SHARED_BYTES and n > lanes:
             return None
         maps = np.concatenate([patterns.pattern_of.reshape(-1), patterns.children])
         shared = not len(todo.upper)
@@ -128,28 +135,14 @@ class _Batch:
         todo, lanes, n = self.todo, self.lanes, self.n_rows
         flags = np.zeros(len(plan.vtree), np.uint8)
 
+        memory = Memory(shared, flags, self.maps, todo.states, todo.room)
+        pair = Operands(plan.p, plan.g, constants, plan.pairs)
+
         def do(steps: Ints, first: int, last: int) -> None:
-            walk(
-                algebra,
-                plan.p,
-                plan.weights,
-                plan.g,
-                constants,
-                plan.pairs,
-                steps,
-                np.zeros(todo.local_size),
-                todo.room,
-                shared,
-                flags,
-                self.maps,
-                todo.states,
-                lanes,
-                first,
-                last,
-            )
+            walk(algebra, pair, steps, memory, np.zeros(todo.local_size), lanes, first, last)
 
         work = sum(todo.group_cost) + todo.upper_cost * n
-        threads = current().n_threads() if work > SMALL else 1
+        threads = current().n_threads() if work > MIN_THREADED_PRODUCTS else 1
         run_on_threads(do, [(steps, 0, 1) for steps in _deal(todo, threads)], threads)
         if len(todo.upper):
             part = -(-n // (threads * lanes)) * lanes
@@ -169,31 +162,3 @@ def _deal(todo: Schedule, threads: int) -> list[Ints]:
         hands[least].append(todo.groups[k])
         load[least] += todo.group_cost[k]
     return [np.concatenate(hand) for hand in hands if hand]
-
-
-@dataclass(frozen=True)
-class _Tables:
-    """Log-weights of every evidence state, the greatest of each taken out."""
-
-    log: list[Floats]  # per variable (states, values)
-    top: list[Floats | None]  # per variable (states,); None where all are zero
-
-    @classmethod
-    def of(cls, evidence: Evidence) -> _Tables:
-        log: list[Floats] = []
-        top: list[Floats | None] = []
-        with np.errstate(divide="ignore"):
-            for table in evidence.states:
-                greatest = table.max(axis=1, initial=0.0)
-                plain = bool(np.all((greatest == 1.0) | (greatest == 0.0)))
-                greatest[greatest == 0.0] = 1.0
-                log.append(np.log(table) if plain else np.log(table) - np.log(greatest)[:, None])
-                top.append(None if plain else np.log(greatest))
-        return cls(log, top)
-
-    def log_scale(self, evidence: Evidence) -> Floats:
-        total = np.zeros(len(evidence))
-        for top, codes in zip(self.top, evidence.codes, strict=True):
-            if top is not None:
-                total += top[codes]
-        return total

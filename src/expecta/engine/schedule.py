@@ -9,6 +9,7 @@ import numpy as np
 from expecta.common.arrays import Floats, Ints
 from expecta.engine.plan import Plan
 from expecta.engine.row_patterns import Patterns
+from expecta.engine.state_tables import StateTables
 from expecta.engine.walk import STEP_FIELDS
 
 __all__ = ["Schedule", "Sizes", "schedule"]
@@ -67,7 +68,7 @@ class Schedule:
     shared_size: int  # numbers in the shared array
     local_size: int  # numbers in each thread's own array
     room: Ints  # where in it the working vectors begin
-    states: Floats  # log-weights of the leaves' evidence states
+    states: Floats  # the leaves' evidence states
     root_at: int  # where the root layer is in the shared array
     root_lanes: int
 
@@ -101,7 +102,7 @@ def schedule(
     plan: Plan,
     sizes: Sizes,
     patterns: Patterns,
-    log_weights: list[Floats],
+    tables: StateTables,
     n_rows: int,
     lanes: int,
 ) -> Schedule:
@@ -113,7 +114,8 @@ def schedule(
     maps_of_patterns = patterns.pattern_of.size  # pattern_of comes first in the maps
     at: list[int] = [0] * len(tree)
     space, slots = _Space(), _Space()
-    states: list[Floats] = []
+    weights: list[Floats] = []
+    exponents: list[Floats] = []
     states_end = 0
     group: list[list[int]] = []
     groups: list[Ints] = []
@@ -132,10 +134,11 @@ def schedule(
         lane_count = count[v] or -1
         if variable[v] >= 0:
             first = int(patterns.child_at[v])
-            table = log_weights[variable[v]][patterns.children[first : first + count[v]]]
+            used = tables.some(variable[v], patterns.children[first : first + count[v]])
             source = [states_end, 0, 0, 0, 0, 0]
-            states += [np.array([table.shape[1]], np.float64), table.reshape(-1)]
-            states_end += 1 + table.size
+            weights.append(used[0])
+            exponents.append(used[1])
+            states_end += used[0].size
         else:
             source = child(v, left[v], 0) + child(v, right[v], 1)
         if count[v]:
@@ -167,7 +170,7 @@ def schedule(
         shared_size=space.end,
         local_size=int(room[-1]) + lanes * sizes.small,
         room=room,
-        states=np.concatenate(states),
+        states=np.concatenate(weights + exponents),
         root_at=at[tree.root],
         root_lanes=count[tree.root] or n_rows,
     )

@@ -1,11 +1,11 @@
-"""The walk over the layers of a vtree: which layer, for which lanes, from where to where.
+"""Walk over the layers of a vtree: which layer, for which lanes, from where to where.
 
 A *lane* is a row, or an evidence pattern that several rows share.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,12 @@ import numpy.typing as npt
 from expecta.common.arrays import Floats
 from expecta.common.kernels import U, kernel
 from expecta.engine.algebras.operations import width
-from expecta.engine.layers import Layers
-from expecta.engine.pair_recursion import inner, leaf
+from expecta.engine.layers import WeightedLayers
+from expecta.engine.pair_recursion import Operands, Room, inner, leaf
 from expecta.engine.pairing import Pairing
-from expecta.engine.probabilities import Weights
+from expecta.engine.probabilities import Children
 
-__all__ = ["STEP_FIELDS", "walk"]
+__all__ = ["STEP_FIELDS", "Memory", "walk"]
 
 Array = npt.NDArray[Any]
 
@@ -34,32 +34,34 @@ STATES = CHILD  # at a leaf: where its evidence states begin
 STEP_FIELDS = CHILD + 2 * CHILD_FIELDS
 
 
+class Memory(NamedTuple):
+    """The arrays that a batch of rows is computed in."""
+
+    shared: Floats  # layers that all threads read
+    flags: Array  # (vtree nodes,) which shared layers have exponents
+    maps: Array  # which shared lane each row, or each pattern of a layer above, takes
+    states: Floats  # evidence states of the leaves (see ``probabilities``)
+    room: Array  # where a thread's memory has the two expanded children, the elements, the
+    # halves, a layer on its way to ``shared``, and the small vectors
+
+
 @kernel
 def walk(
     algebra: Any,
-    p: Layers,
-    weights: Weights,
-    g: Layers,
-    c: Floats,
-    pairs: Pairing,
+    pair: Operands,
     steps: Array,
+    memory: Memory,
     local: Floats,
-    room: Array,
-    shared: Floats,
-    flags: Array,
-    maps: Array,
-    states: Floats,
     lanes: int,
     first_row: int,
     last_row: int,
 ) -> None:
     """Do the steps for each block of ``lanes`` rows from ``first_row`` to ``last_row``.
 
-    ``local`` is this thread's memory; ``room`` says where in it the two expanded children,
-    the elements, the halves, a layer on its way to ``shared``, and the small vectors live.
-    ``flags`` tells which layers have exponents.
+    ``local`` is this thread's own memory.
     """
-    element_room, half_room, out_room, small_room = room[2], room[3], room[4], room[5]
+    p, pairs, shared, flags = pair.p, pair.pairs, memory.shared, memory.flags
+    room, maps, states = memory.room, memory.maps, memory.states
     at = np.zeros(2, np.int64)
     scaled = np.zeros(2, np.bool_)
     lane_of = np.zeros(lanes, np.int32)
@@ -77,24 +79,12 @@ def walk(
                 flags[v] = 0
             for start in range(0, total, lanes):
                 live = min(lanes, total - start)
-                out = out_room if stride > 0 else steps[step, OUT]
+                out = room[4] if stride > 0 else steps[step, OUT]
+                here = Room(out, room[2], room[3], room[5])
                 if p.variable[v] >= 0:
+                    first_state = steps[step, STATES] + start * p.cardinality[v]
                     has_exponents = leaf(
-                        algebra,
-                        p,
-                        weights,
-                        g,
-                        c,
-                        pairs,
-                        v,
-                        states,
-                        steps[step, STATES],
-                        start,
-                        live,
-                        local,
-                        out,
-                        small_room,
-                        lanes,
+                        algebra, pair, v, states, first_state, live, local, here, lanes
                     )
                 else:
                     for side in range(2):
@@ -107,43 +97,21 @@ def walk(
                             first = steps[step, field + CHILD_MAP] + base + start
                             for i in range(lanes):
                                 lane_of[i] = maps[first + min(i, live - 1)]
-                            rows = _rows(algebra, p, pairs, child)
-                            _expand(
-                                shared,
-                                at[side],
-                                child_stride,
-                                lane_of,
-                                local,
-                                room[side],
-                                rows,
-                                lanes,
-                            )
+                            vectors = _vectors(algebra, p, pairs, child)
+                            for k in range(vectors):  # one lane for each of the block
+                                a, b = U(at[side] + k * child_stride), U(room[side] + k * lanes)
+                                for i in range(U(lanes)):
+                                    local[b + i] = shared[a + U(lane_of[i])]
                             at[side] = room[side]
                             scaled[side] = flags[child] > 0
-                    has_exponents = inner(
-                        algebra,
-                        p,
-                        weights,
-                        c,
-                        pairs,
-                        v,
-                        local,
-                        at[0],
-                        scaled[0],
-                        at[1],
-                        scaled[1],
-                        out,
-                        element_room,
-                        half_room,
-                        small_room,
-                        lanes,
-                    )
+                    children = Children(at[0], scaled[0], at[1], scaled[1])
+                    has_exponents = inner(algebra, pair, v, local, children, here, lanes)
                 if stride == 0:
                     local_flags[v] = has_exponents
                 else:
                     if has_exponents:
                         flags[v] = 1
-                    for k in range(_rows(algebra, p, pairs, v)):
+                    for k in range(_vectors(algebra, p, pairs, v)):
                         to = U(steps[step, OUT] + k * stride + base + start)
                         o = U(out + k * lanes)
                         for i in range(U(live)):
@@ -151,25 +119,7 @@ def walk(
 
 
 @kernel
-def _rows(algebra: Any, p: Layers, pairs: Pairing, v: int) -> int:
+def _vectors(algebra: Any, p: WeightedLayers, pairs: Pairing, v: int) -> int:
     """Count the vectors of a layer: q, exponent of q, and the states of its pairs."""
     nodes = p.node_start[v + 1] - p.node_start[v]
     return int(2 * nodes + (pairs.pair_start[v + 1] - pairs.pair_start[v]) * width(algebra))
-
-
-@kernel
-def _expand(
-    shared: Floats,
-    source: int,
-    stride: int,
-    lane_of: Array,
-    local: Floats,
-    to: int,
-    rows: int,
-    lanes: int,
-) -> None:
-    """Copy a shared layer to local memory, one lane for each of the block."""
-    for k in range(rows):
-        a, b = U(source + k * stride), U(to + k * lanes)
-        for i in range(U(lanes)):
-            local[b + i] = shared[a + U(lane_of[i])]

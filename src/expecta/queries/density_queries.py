@@ -1,9 +1,8 @@
-"""Questions about p alone: probabilities, marginals, completions, samples, entropy."""
+"""Answer questions about p alone: probabilities, marginals, completions, samples, entropy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,15 +15,18 @@ from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.settings import Progress, current
 from expecta.common.threads import run_on_threads
 from expecta.engine.algebras import Expectation, constants
-from expecta.engine.passes import Leaves, complete, draw, entropies, posteriors, read_leaves
+from expecta.engine.layers import LOG_UNIT
+from expecta.engine.passes import complete, draw, entropies, posteriors, read_rows
+from expecta.engine.passes import edge_flows as visit_edges
 from expecta.engine.plan import Plan
-from expecta.engine.probabilities import LOG_UNIT
 from expecta.engine.run import run
+from expecta.engine.state_tables import StateTables
 from expecta.queries.impossible import check_possible
 
 __all__ = [
     "MostProbable",
     "conditional_log_prob",
+    "edge_flows",
     "entropy",
     "log_prob",
     "marginals",
@@ -32,12 +34,13 @@ __all__ = [
     "sample",
 ]
 
-LANES = 64  # rows side by side: fewer waste vector units, more overflow the cache
-MEMORY = 128 * 1024 * 1024  # bytes that the layers of these rows may take on a thread
-CELLS = 4 * 1024 * 1024  # cells of evidence, or random numbers, at a time
-WORK = 2_000_000_000  # edges times rows at a time: about a second
+MAX_LANES = 64  # rows side by side: fewer waste vector units, more overflow the cache
+MAX_BYTES = 128 * 1024 * 1024  # bytes that the layers of these rows may take on a thread
+MAX_CELLS = 4 * 1024 * 1024  # cells of evidence, or random numbers, at a time
+MAX_EDGE_VISITS = 2_000_000_000  # edges times rows at a time: about a second
 MANY_STATES = 256  # of a variable: more than values and a few sets need
-SMALL = 1_000_000  # edges times rows below which threads cost more than they bring
+MIN_THREADED_VISITS = 1_000_000  # edges times rows below which threads cost more than they bring
+FLOW_PARTS = 8  # sums over rows that flows are added up from
 
 
 class MostProbable(NamedTuple):
@@ -78,7 +81,7 @@ def marginals(plan: Plan, X: Rows, on_impossible: str) -> list[Floats]:
     n, cards = len(evidence), plan.cardinalities.astype(np.int64)
     start = np.concatenate([[0], np.cumsum(n * cards)])
     flat = np.empty(start[-1])
-    impossible = _each_part(plan, evidence, "marginals", posteriors, flat, start)
+    impossible = _visit_rows(plan, evidence, "marginals", posteriors, flat, start)
     out = [
         flat[a:b].reshape(n, card)
         for a, b, card in zip(start[:-1], start[1:], cards.tolist(), strict=True)
@@ -100,7 +103,7 @@ def mpe(plan: Plan, X: Rows, exact: bool, on_impossible: str) -> MostProbable:
     """
     evidence = as_evidence(X, plan.cardinalities)
     x = np.full((len(evidence), len(plan.cardinalities)), -1, np.int64)
-    impossible = _each_part(plan, evidence, "completions", complete, x, largest=True)
+    impossible = _visit_rows(plan, evidence, "completions", complete, x, largest=True)
     gone = check_possible(impossible, on_impossible)
     log_p = log_prob(plan, x)
     log_p[gone] = np.nan
@@ -124,26 +127,22 @@ def sample(plan: Plan, n: int | None, given: Rows | None, seed: Any) -> Ints:
     total = len(evidence) * per_row
     out = np.empty((total, len(cards)), np.int64)
     impossible = np.zeros(len(evidence), np.bool_)
-    tables = _Tables.of(evidence)
-    step = max(1, CELLS // max(len(plan.vtree), _cells(plan, evidence)))
+    tables = StateTables.of(evidence)
+    step = max(1, MAX_CELLS // max(len(plan.vtree), _cells(plan, evidence)))
     with Progress("samples", total) as progress:
         for start in range(0, total, step):
             stop = min(total, start + step)
             first_row, last_row = start // per_row, -(-stop // per_row)
-            part = _part(plan, evidence, tables, first_row, last_row, False)
-            uniforms = rng.random((stop - start, len(plan.vtree)))
+            rows = slice(first_row, last_row)
+            lanes = _lanes(plan, last_row - first_row)
             do = partial(
                 draw,
-                plan.p,
-                plan.weights,
-                part.leaves,
-                part.codes,
-                part.lanes,
-                uniforms,
+                read_rows(plan.p, tables, rows, lanes, largest=False),
+                rng.random((stop - start, len(plan.vtree))),
                 per_row,
                 start - first_row * per_row,
                 out[start:stop],
-                impossible[first_row:last_row],
+                impossible[rows],
             )
             edges = len(plan.p.target) * (last_row - first_row)
             _share_out(do, stop - start, edges + len(plan.vtree) * (stop - start))
@@ -151,6 +150,29 @@ def sample(plan: Plan, n: int | None, given: Rows | None, seed: Any) -> Ints:
     check_possible(impossible, "raise")
     shape = (() if given is None else (len(evidence),)) + (() if n is None else (n,))
     return out.reshape(*shape, len(cards))
+
+
+def edge_flows(plan: Plan, X: Rows, weight: Floats) -> tuple[Floats, Floats]:
+    """How much of the rows is expected to follow each edge of p, and log p of each row.
+
+    A row counts ``weight`` times and stands for all its completions, each as likely as p
+    says. Sums are made in so many parts whatever the number of threads, and so are the
+    same for any number. Cost: two passes over p's edges per row.  # (edges,), (rows,)
+    """
+    evidence = as_evidence(X, plan.cardinalities)
+    tables = StateTables.of(evidence)
+    cuts = np.linspace(0, len(evidence), FLOW_PARTS + 1).astype(np.int64).tolist()
+    totals = np.zeros((FLOW_PARTS, len(plan.p.target)))
+    log_p = np.empty(len(evidence))
+
+    def add(part: int, start: int, stop: int) -> None:
+        rows = slice(start, stop)
+        ready = read_rows(plan.p, tables, rows, _lanes(plan, stop - start), False)
+        visit_edges(ready, weight[rows], totals[part], log_p[rows])
+
+    parts = [(k, a, b) for k, (a, b) in enumerate(pairwise(cuts)) if a < b]
+    run_on_threads(add, parts, current().n_threads())
+    return totals.sum(axis=0), log_p + tables.log_scale()
 
 
 def entropy(plan: Plan, X: Rows | None, on_impossible: str) -> float | Floats:
@@ -161,7 +183,7 @@ def entropy(plan: Plan, X: Rows | None, on_impossible: str) -> float | Floats:
     nothing = Evidence.unknown(plan.cardinalities)
     evidence = nothing if X is None else as_evidence(X, plan.cardinalities)
     out = np.empty(len(evidence))
-    impossible = _each_part(plan, evidence, "entropies", entropies, out)
+    impossible = _visit_rows(plan, evidence, "entropies", entropies, out)
     out[check_possible(impossible, on_impossible)] = np.nan
     return float(out[0]) if X is None else out
 
@@ -169,72 +191,10 @@ def entropy(plan: Plan, X: Rows | None, on_impossible: str) -> float | Floats:
 # -- rows to passes -------------------------------------------------------------------
 
 
-class _Part(NamedTuple):
-    """A range of rows, ready for a pass."""
-
-    leaves: Leaves
-    codes: Ints  # (variables, rows)
-    lanes: int
-
-
-@dataclass(frozen=True)
-class _Tables:
-    """All states of all variables: weight · 2^(256 exponent), the greatest of a state near one.
-
-    Posteriors do not change when the weights of a state are all divided by a number.
-    """
-
-    state_start: Ints  # (variables + 1,)
-    weight_start: Ints  # (variables + 1,)
-    weight: Floats  # variable by variable, (states, values)
-    exponent: Floats
-
-    @classmethod
-    def of(cls, evidence: Evidence) -> _Tables:
-        n_states = [len(table) for table in evidence.states]
-        weight = np.concatenate([table.reshape(-1) for table in evidence.states])
-        greatest = np.concatenate(
-            [np.repeat(t.max(axis=1, initial=0.0), t.shape[1]) for t in evidence.states]
-        )
-        exponent = np.zeros_like(weight)
-        uneven = ~((greatest == 1.0) | (greatest == 0.0)) | ((weight > 0) & (weight < 2.0**-256))
-        if np.any(uneven):
-            # Weights may lie 600 decimal orders apart: divide fractions, subtract powers.
-            fraction, power = np.frexp(weight[uneven])
-            top_fraction, top_power = np.frexp(greatest[uneven])
-            power = np.where(fraction > 0, power - top_power, 0)
-            exponent[uneven] = -(-power // 256)
-            weight[uneven] = np.ldexp(fraction / top_fraction, power + -power // 256 * 256)
-        return cls(
-            state_start=np.concatenate([[0], np.cumsum(n_states)]),
-            weight_start=np.concatenate([[0], np.cumsum([t.size for t in evidence.states])]),
-            weight=weight,
-            exponent=exponent,
-        )
-
-
-def _part(
-    plan: Plan, evidence: Evidence, tables: _Tables, start: int, stop: int, largest: bool
-) -> _Part:
-    codes = np.stack([code[start:stop] for code in evidence.codes]).astype(np.int32)
-    leaves = read_leaves(
-        plan.p,
-        plan.weights,
-        plan.cardinalities,
-        tables.state_start,
-        tables.weight_start,
-        tables.weight,
-        tables.exponent,
-        codes,
-        largest,
-    )
-    return _Part(leaves, codes, _lanes(plan, stop - start))
-
-
 def _lanes(plan: Plan, n_rows: int) -> int:
     """Choose how many rows go side by side."""
     size = 8 * (3 * int(plan.p.node_start[-1]) + 2 * int(np.diff(plan.p.element_start).max()))
-    return max(1, min(LANES, MEMORY // size, n_rows))
+    return max(1, min(MAX_LANES, MAX_BYTES // size, n_rows))
 
 
 def _cells(plan: Plan, evidence: Evidence) -> int:
@@ -248,7 +208,7 @@ def _cells(plan: Plan, evidence: Evidence) -> int:
     return len(nodes) + int((nodes + plan.cardinalities)[many].sum())
 
 
-def _each_part(
+def _visit_rows(
     plan: Plan,
     evidence: Evidence,
     label: str,
@@ -259,20 +219,20 @@ def _each_part(
     """Let a pass visit all rows, some at a time, on every thread; return which are impossible."""
     n, edges = len(evidence), len(plan.p.target)
     impossible = np.zeros(n, np.bool_)
-    tables = _Tables.of(evidence)
-    step = max(64, min(CELLS // _cells(plan, evidence), WORK // edges))
+    tables = StateTables.of(evidence)
+    step = max(64, min(MAX_CELLS // _cells(plan, evidence), MAX_EDGE_VISITS // edges))
     with Progress(label, n) as progress:
         for start in range(0, n, step):
-            rows = min(n - start, step)
-            part = _part(plan, evidence, tables, start, start + rows, largest)
-            circuit = (plan.p, plan.weights, part.leaves, part.codes, part.lanes)
-            _share_out(partial(visit, *circuit, *out, start, impossible), rows, edges * rows)
-            progress.advance(rows)
+            count = min(n - start, step)
+            rows = slice(start, start + count)
+            ready = read_rows(plan.p, tables, rows, _lanes(plan, count), largest)
+            _share_out(partial(visit, ready, *out, start, impossible), count, edges * count)
+            progress.advance(count)
     return impossible
 
 
 def _share_out(do: Callable[[int, int], None], n: int, work: int) -> None:
     """Call ``do(first, last)`` for ranges of 0 .. n, one for each thread."""
-    threads = min(n, current().n_threads()) if work > SMALL else 1
+    threads = min(n, current().n_threads()) if work > MIN_THREADED_VISITS else 1
     cuts = [n * k // threads for k in range(threads + 1)]
     run_on_threads(do, list(pairwise(cuts)), threads)

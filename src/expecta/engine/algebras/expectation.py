@@ -36,7 +36,7 @@ class Expectation(NamedTuple):
 
 def constants(algebra: Expectation, phi: Floats) -> Floats:
     """Return φ itself."""
-    return np.ascontiguousarray(phi[:, : algebra.outputs])
+    return np.array(phi[:, : algebra.outputs], order="C")
 
 
 def width(algebra: Expectation) -> int:

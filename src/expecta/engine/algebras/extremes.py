@@ -32,7 +32,7 @@ class Extremes(NamedTuple):
 
 def constants(algebra: Extremes, phi: Floats) -> Floats:
     """Return φ itself."""
-    return np.ascontiguousarray(phi)
+    return np.array(phi, order="C")
 
 
 def width(algebra: Extremes) -> int:

@@ -44,7 +44,7 @@ class Moments(NamedTuple):
 
 def constants(algebra: Moments, phi: Floats) -> Floats:
     """Return φ itself: it only moves the mean."""
-    return np.ascontiguousarray(phi)
+    return np.array(phi, order="C")
 
 
 def width(algebra: Moments) -> int:

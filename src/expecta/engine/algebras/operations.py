@@ -1,10 +1,11 @@
-"""What every algebra must define, as the walk calls it.
+"""Define what every algebra must do, as the walk calls it.
 
 The recursion of a pair needs six operations on the states of pairs, and an algebra's
 ``width``, ``scratch`` and ``constants``. A state is
 ``width`` numbers for each of ``lanes`` rows, at an offset of one long array z.
 An algebra is a NamedTuple type; numba picks the implementation by that type, so
-one walk is compiled into one loop per algebra.
+one walk is compiled into one loop per algebra. The bodies here do the same where
+kernels are plain Python.
 """
 
 from __future__ import annotations
@@ -50,26 +51,32 @@ def constants(algebra: Any, *given: Any) -> Floats:
 
 def clear(algebra: Any, *rest: Any) -> None:
     """Set a state to the empty sum."""
+    _modules[type(algebra)].clear(algebra, *rest)
 
 
 def join(algebra: Any, *rest: Any) -> None:
     """Add the product of two states, shifted by g's edge: the AND step and the OR over g."""
+    _modules[type(algebra)].join(algebra, *rest)
 
 
 def mix(algebra: Any, *rest: Any) -> None:
     """Set states, one or a run, to θ-weighted sums of states: the OR over p."""
+    _modules[type(algebra)].mix(algebra, *rest)
 
 
 def mix_scaled(algebra: Any, *rest: Any) -> None:
     """Add one state with a weight per lane: the OR over p where exponents differ."""
+    _modules[type(algebra)].mix_scaled(algebra, *rest)
 
 
 def scale(algebra: Any, *rest: Any) -> None:
     """Multiply a state by θ: the OR over p where there is one edge."""
+    _modules[type(algebra)].scale(algebra, *rest)
 
 
 def unit(algebra: Any, *rest: Any) -> None:
     """Add one value of a leaf, with a weight per lane."""
+    _modules[type(algebra)].unit(algebra, *rest)
 
 
 def register(algebra: type, module: ModuleType) -> None:

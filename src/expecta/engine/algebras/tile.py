@@ -1,13 +1,16 @@
-"""A tile of a matrix product: four sums of eight lanes each, kept in registers."""
+"""Compute a tile of a matrix product: four sums of eight lanes each, kept in registers."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from expecta.common.arrays import Floats
 
 __all__ = ["ACROSS", "DOWN", "tile"]
 
@@ -17,7 +20,7 @@ _FIRST = ir.Constant(ir.VectorType(ir.IntType(32), ACROSS), None)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def tile(
+def _tile(
     _context: Any,
     z: Any,
     out: Any,
@@ -68,3 +71,25 @@ def tile(
         return context.get_dummy_value()
 
     return signature, generate
+
+
+def _tile_in_python(
+    z: Floats,
+    out: int,
+    out_step: int,
+    x: int,
+    x_step: int,
+    theta: Floats,
+    first: int,
+    step: int,
+    terms: int,
+) -> None:
+    for k in range(DOWN):
+        sums = np.zeros(ACROSS)
+        for a in range(terms):
+            at = x + a * x_step
+            sums += theta[first + k * step + a] * z[at : at + ACROSS]
+        z[out + k * out_step : out + k * out_step + ACROSS] = sums
+
+
+tile = _tile_in_python if config.DISABLE_JIT else _tile

@@ -16,7 +16,7 @@ from expecta.common.threads import run_on_threads
 from expecta.engine.boxes.box_layout import mixing, parts
 from expecta.engine.boxes.box_recursion import expect, unconditional
 from expecta.engine.boxes.box_sums import BoxSum
-from expecta.engine.plan import walk
+from expecta.engine.plan import children_first
 
 __all__ = ["BoxExpectation"]
 
@@ -29,11 +29,11 @@ class BoxExpectation:
 
     def __init__(self, p: ProbabilisticCircuit, boxes: BoxSum) -> None:
         self.boxes = boxes
-        self._parts, self._value = parts(boxes, p.vtree, walk(p.vtree))
+        self._parts, self._value = parts(boxes, p.vtree, children_first(p.vtree))
         self._take(p)
 
     def _take(self, p: ProbabilisticCircuit) -> None:
-        self._p = mixing(p, walk(p.vtree))
+        self._p = mixing(p, children_first(p.vtree))
         self._at = np.append(0, np.cumsum(np.diff(self._parts.start) * self._p.n_nodes))
 
     def under(self, p: ProbabilisticCircuit) -> BoxExpectation:

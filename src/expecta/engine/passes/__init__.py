@@ -1,4 +1,4 @@
-"""Passes over p that need all its layers at once: up, then down again.
+"""Pass over p, all its layers at once: up, then down again.
 
 A block of rows goes side by side, a *lane* each. The pass up keeps q of every node,
 the probability (or the greatest probability) of the evidence below it, with its
@@ -17,7 +17,7 @@ lanes of q of every node, then those of their exponents.
 
 from expecta.engine.passes.choices import complete, draw
 from expecta.engine.passes.entropy import entropies
-from expecta.engine.passes.flows import posteriors
-from expecta.engine.passes.leaves import Leaves, read_leaves
+from expecta.engine.passes.flows import edge_flows, posteriors
+from expecta.engine.passes.leaves import PassRows, read_rows
 
-__all__ = ["Leaves", "complete", "draw", "entropies", "posteriors", "read_leaves"]
+__all__ = ["PassRows", "complete", "draw", "edge_flows", "entropies", "posteriors", "read_rows"]

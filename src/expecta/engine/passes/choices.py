@@ -1,4 +1,4 @@
-"""Down with choices: one edge per visited node, the best or a random one."""
+"""Go down with choices: one edge per visited node, the best or a random one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import numpy.typing as npt
 
 from expecta.common.arrays import Bools, Floats
 from expecta.common.kernels import kernel
-from expecta.engine.layers import Layers
-from expecta.engine.passes.leaves import Leaves
-from expecta.engine.passes.upward import room, share, up
-from expecta.engine.probabilities import Weights
+from expecta.engine.passes.leaves import PassRows
+from expecta.engine.passes.upward import make_values, share, up
 
 __all__ = ["complete", "draw"]
 
@@ -21,28 +19,19 @@ Array = npt.NDArray[Any]
 
 @kernel
 def complete(
-    p: Layers,
-    weights: Weights,
-    leaves: Leaves,
-    codes: Array,
-    lanes: int,
-    out: Array,
-    start: int,
-    impossible: Bools,
-    first: int,
-    last: int,
+    rows: PassRows, out: Array, start: int, impossible: Bools, first: int, last: int
 ) -> None:
-    """Write the most probable completion of the rows ``first`` to ``last`` of the codes.
+    """Write the most probable completion of the rows ``first`` to ``last``.
 
-    ``leaves`` must hold greatest probabilities; row 0 of the codes is ``out[start]``.
+    The leaves must hold greatest probabilities; row 0 is ``out[start]``.
     """
-    z, elements = room(p, lanes)
-    root = len(p.variable) - 1
-    scaled = np.zeros(root + 1, np.uint8)
+    p, leaves, codes, lanes = rows.p, rows.leaves, rows.codes, rows.lanes
+    values = make_values(p, lanes)
+    z, root = values.z, len(p.variable) - 1
     chosen = np.zeros(root + 1, np.int64)
     for row in range(first, last, lanes):
         live = min(lanes, last - row)
-        up(p, weights, leaves, codes, row, live, z, elements, scaled, lanes, True)
+        up(rows, row, live, values, True)
         for i in range(live):
             impossible[start + row + i] = not z[2 * p.node_start[root] * lanes + i] > 0.0
             if impossible[start + row + i]:
@@ -54,7 +43,7 @@ def complete(
                 best, greatest = 0, -1.0
                 node = p.node_start[v] + n
                 for a in range(p.edge_start[node], p.edge_start[node + 1]):
-                    part = share(p, weights, leaves, v, n, a, state, z, i, lanes)
+                    part = share(p, leaves, v, n, a, state, z, i, lanes)
                     if part > greatest:
                         best, greatest = a, part
                 if x >= 0:
@@ -67,11 +56,7 @@ def complete(
 
 @kernel
 def draw(
-    p: Layers,
-    weights: Weights,
-    leaves: Leaves,
-    codes: Array,
-    lanes: int,
+    rows: PassRows,
     uniforms: Floats,
     per_row: int,
     skipped: int,
@@ -80,14 +65,14 @@ def draw(
     first: int,
     last: int,
 ) -> None:
-    """Write the draws ``first`` to ``last``; ``per_row`` of them belong to each row of the codes.
+    """Write the draws ``first`` to ``last``; ``per_row`` of them belong to each row.
 
     The first row lacks its first ``skipped`` draws. Draw d takes its random numbers,
     one per vtree node, from ``uniforms[d]``, so that it does not matter who draws it.
     """
-    z, elements = room(p, lanes)
-    root = len(p.variable) - 1
-    scaled = np.zeros(root + 1, np.uint8)
+    p, leaves, codes, lanes = rows.p, rows.leaves, rows.codes, rows.lanes
+    values = make_values(p, lanes)
+    z, root = values.z, len(p.variable) - 1
     chosen = np.zeros(root + 1, np.int64)
     # Running sums of the shares of a node's edges, made when a row first comes by.
     sums = np.zeros(p.edge_start[p.node_start[root + 1]], np.float64)
@@ -95,7 +80,7 @@ def draw(
     first_row, last_row = (first + skipped) // per_row, -(-(last + skipped) // per_row)
     for row in range(first_row, last_row, lanes):
         live = min(lanes, last_row - row)
-        up(p, weights, leaves, codes, row, live, z, elements, scaled, lanes, False)
+        up(rows, row, live, values, False)
         for i in range(live):
             if not z[2 * p.node_start[root] * lanes + i] > 0.0:
                 impossible[row + i] = True
@@ -113,7 +98,7 @@ def draw(
                         state = codes[x, row + i] if x >= 0 else 0
                         total = 0.0
                         for edge in range(a, b):
-                            total += share(p, weights, leaves, v, n, edge, state, z, i, lanes)
+                            total += share(p, leaves, v, n, edge, state, z, i, lanes)
                             sums[edge] = total
                     # The first running sum above u; an edge of share zero never is.
                     u = uniforms[d, v] * sums[b - 1]

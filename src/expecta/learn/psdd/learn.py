@@ -11,11 +11,12 @@ import numpy as np
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
+from expecta.engine.plan import Plan
 from expecta.learn.psdd.export import export
-from expecta.learn.psdd.flows import log_likelihoods
 from expecta.learn.psdd.parameters import distinct, fit_parameters, maximise, pruned, routed
 from expecta.learn.psdd.search import Search
 from expecta.learn.psdd.state import State
+from expecta.queries.density_queries import log_prob
 
 __all__ = ["Learned", "Step", "learn_psdd"]
 
@@ -177,8 +178,7 @@ def learn_psdd(
 
 
 def _mean(circuit: ProbabilisticCircuit, codes: Ints, weight: Floats) -> float:
-    logs = log_likelihoods(circuit.structure, circuit.log_weight, codes)
-    return float(np.average(logs, weights=weight))
+    return float(np.average(log_prob(Plan.of(circuit, None), codes), weights=weight))
 
 
 class Guard:
@@ -195,8 +195,7 @@ class Guard:
         if self.total == 0.0:
             return float("nan")
         if len(self._others):
-            circuit, _ = export(state)
-            logs = log_likelihoods(circuit.structure, circuit.log_weight, self._others)
+            logs = log_prob(Plan.of(export(state)[0], None), self._others)
             of_complete += float(np.sum(self._others_weight * logs))
         return of_complete / self.total
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from expecta.circuits.evidence import as_evidence
 from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
 from expecta.circuits.structure import Structure
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
-from expecta.learn.psdd.flows import expected_flows
+from expecta.engine.plan import Plan
 from expecta.learn.psdd.routes import routes
 from expecta.learn.weighted_rows import merge_rows
+from expecta.queries.density_queries import edge_flows
 
 __all__ = ["counted", "distinct", "fit_parameters", "maximise", "pruned", "routed"]
 
@@ -84,19 +86,18 @@ def maximise(
     codes, weight = codes[~complete], weight[~complete]
     if not len(codes):
         return ProbabilisticCircuit(s, _shares(s, fixed, circuit.log_weight))
-    log_weight = circuit.log_weight
-    last = -np.inf
+    evidence, last = as_evidence(codes, s.cardinalities), -np.inf
     for _ in range(max_iterations):
-        flows, log_likelihood = expected_flows(s, log_weight, codes, weight)
-        if log_likelihood == -np.inf:
+        flows, log_p = edge_flows(Plan.of(circuit, None), evidence, weight)
+        if np.any(log_p == -np.inf):
             raise DomainError("a row is impossible in the circuit whose parameters are fitted")
         with np.errstate(invalid="ignore"):  # zero times the logarithm of zero
-            log_likelihood += float(np.nansum(fixed * log_weight))
-        log_weight = _shares(s, fixed + flows, log_weight)
+            log_likelihood = float(weight @ log_p + np.nansum(fixed * circuit.log_weight))
+        circuit = ProbabilisticCircuit(s, _shares(s, fixed + flows, circuit.log_weight))
         if log_likelihood - last < tolerance * float(np.sum(weight)):
             break
         last = log_likelihood
-    return ProbabilisticCircuit(s, log_weight)
+    return circuit
 
 
 def counted(structure: Structure, codes: Ints, weight: Floats) -> Floats:

@@ -1,0 +1,71 @@
+"""Write the states of evidence as kernels read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from expecta.circuits.evidence import Evidence
+from expecta.common.arrays import Floats, Ints
+from expecta.engine.layers import TINY
+
+__all__ = ["StateTables"]
+
+
+@dataclass(frozen=True)
+class StateTables:
+    """The weights of all states of evidence, the greatest of a state taken out.
+
+    e(x) = weight · 2^(256 exponent) · greatest. Posteriors do not need the greatest.
+    """
+
+    evidence: Evidence
+    weight: Floats  # variable by variable (states, values)
+    exponent: Floats
+    start: Ints  # where the table of each variable begins  # (variables + 1,)
+    n_states: Ints  # (variables,)
+    plain: bool  # whether the greatest weight of every state is one (or zero)
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> StateTables:
+        """Read the evidence. Cost: the cells of its states."""
+        tables = evidence.states
+        weight = np.concatenate([table.reshape(-1) for table in tables])
+        greatest = np.concatenate(
+            [np.repeat(table.max(axis=1, initial=0.0), table.shape[1]) for table in tables]
+        )
+        exponent = np.zeros_like(weight)
+        other = ~((greatest == 1.0) | (greatest == 0.0))
+        plain = not np.any(other)
+        other |= (weight > 0) & (weight < TINY)
+        if np.any(other):
+            # Weights may lie 600 decimal orders apart: divide fractions, subtract powers.
+            fraction, power = np.frexp(weight[other])
+            greatest_fraction, greatest_power = np.frexp(greatest[other])
+            power = np.where(fraction > 0, power - greatest_power, 0)
+            exponent[other] = -(-power // 256)
+            weight[other] = np.ldexp(fraction / greatest_fraction, power + -power // 256 * 256)
+        return cls(
+            evidence,
+            weight,
+            exponent,
+            start=np.cumsum([0, *(table.size for table in tables)]),
+            n_states=np.array([len(table) for table in tables]),
+            plain=plain,
+        )
+
+    def some(self, variable: int, states: Ints) -> tuple[Floats, Floats]:
+        """Return weights and exponents of some states of a variable, one after the other."""
+        cells, shape = slice(*self.start[variable : variable + 2]), (self.n_states[variable], -1)
+        weight, exponent = self.weight[cells].reshape(shape), self.exponent[cells].reshape(shape)
+        return weight[states].reshape(-1), exponent[states].reshape(-1)
+
+    def log_scale(self) -> Floats:
+        """Return the logarithm of the greatest weights of each row, multiplied.  # (rows,)."""
+        total = np.zeros(len(self.evidence))
+        if not self.plain:
+            for table, codes in zip(self.evidence.states, self.evidence.codes, strict=True):
+                greatest = table.max(axis=1, initial=0.0)
+                total += np.log(np.where(greatest > 0.0, greatest, 1.0))[codes]
+        return total
