@@ -11,11 +11,11 @@ from expecta import PSDD, ProbabilisticCircuit, Vtree, random_probabilistic
 from expecta.circuits.constructions import independent
 from expecta.common.errors import DomainError, PropertyError
 from expecta.learn.psdd import fit_parameters, learn_psdd
-from expecta.learn.psdd.export import export
-from expecta.learn.psdd.operations import Operations, Split
-from expecta.learn.psdd.parameters import counted, distinct, routed
-from expecta.learn.psdd.search import Search
-from expecta.learn.psdd.state import State, edges_of
+from expecta.learn.psdd.fit_psdd import counted, distinct, routed
+from expecta.learn.psdd.greedy_search import GreedySearch
+from expecta.learn.psdd.growing_circuit import GrowingCircuit, edges_of
+from expecta.learn.psdd.smoothing import export, log_likelihoods, set_pull
+from expecta.learn.psdd.split_and_clone import Operations, SplitEdge
 from strategies import vtrees
 from truth import complete_rows, probability
 
@@ -67,7 +67,9 @@ def state_of(start, rows, weight, held=None, pseudo_count=0.0, pull=0.0):
     rows, weight = distinct(rows, weight, cards)
     held, held_weight = distinct(rows[:0] if held is None else held, None, cards)
     edge_at = routed(start.structure, np.concatenate([rows, held]))
-    return State(start.structure, rows, weight, held, held_weight, edge_at, pseudo_count, pull)
+    return GrowingCircuit(
+        start.structure, rows, weight, held, held_weight, edge_at, pseudo_count, pull
+    )
 
 
 def check(p, start):
@@ -105,13 +107,13 @@ def test_every_operation_does_what_its_plan_says(problem, price):
     start, rows, weight, rng = problem
     held = rows[rng.random(len(rows)) < 0.3]
     state = state_of(start, rows, weight, held)
-    search = Search(state, price)
-    before, edges = state.log_likelihoods()[0], state.live_edges()
+    search = GreedySearch(state, price)
+    before, edges = log_likelihoods(state).best, state.live_edges()
     for _ in range(25):
         outcome = search.step()
         if outcome is None:
             break
-        after = state.log_likelihoods()[0]
+        after = log_likelihoods(state).best
         assert after - before == pytest.approx(outcome.gain, abs=1e-8)
         assert state.live_edges() - edges == outcome.cost
         assert outcome.gain >= -1e-9  # training rows never become less likely
@@ -121,7 +123,7 @@ def test_every_operation_does_what_its_plan_says(problem, price):
     p, _ = export(state)
     check(p, start)
     total = np.sum(weight * p.log_prob(rows))
-    assert total == pytest.approx(state.log_likelihoods()[0], abs=1e-7)
+    assert total == pytest.approx(log_likelihoods(state).best, abs=1e-7)
 
 
 @settings(max_examples=60)
@@ -138,10 +140,10 @@ def test_any_split_at_all_keeps_the_circuit_right(problem, price):
         if state.tree.variable[v] >= 0 or not v - state.tree.size[v] < leaf <= v:
             continue
         edge = int(state.rows.edge_at[v, rng.integers(len(state.rows.weight))])
-        before = state.log_likelihoods()[0]
-        outcome, done = do.perform(Split(edge, variable, low, high), price, -np.inf)
+        before = log_likelihoods(state).best
+        outcome, done = do.perform(SplitEdge(edge, variable, low, high), price, -np.inf)
         if done:
-            assert state.log_likelihoods()[0] - before == pytest.approx(outcome.gain, abs=1e-8)
+            assert log_likelihoods(state).best - before == pytest.approx(outcome.gain, abs=1e-8)
     check_counts(state)
     check(export(state)[0], start)
 
@@ -159,7 +161,7 @@ def test_the_best_split_is_the_best_of_all(problem):
     outcome, what = do.best_split(edge, 0.0)
     for variable, card in enumerate(state.tree.cards):
         for value in range(card):
-            exact, _ = do.perform(Split(edge, variable, value, value + 1), 0.0, np.inf)
+            exact, _ = do.perform(SplitEdge(edge, variable, value, value + 1), 0.0, np.inf)
             if len(state.alive()) == len(state.vtree):  # nothing shared: estimates are exact
                 assert exact.gain <= outcome.gain + 1e-8
     if what is not None and start.structure.n_elements == len(state.vtree) // 2:
@@ -296,18 +298,18 @@ def test_pull_can_be_changed_and_changed_back():
     state = state_of(
         factorised(Vtree.balanced(6), [2, 2, 3, 5, 2, 4]), mixture(300, 2), None, None, 1.0, 4.0
     )
-    search = Search(state, 0.5)
+    search = GreedySearch(state, 0.5)
     while search.step() is not None:
         pass
     prior = state.nodes.prior[: state.n_edges].copy()
-    state.set_pull(30.0)
-    other = state.log_likelihoods()
+    set_pull(state, 30.0)
+    other = log_likelihoods(state)
     assert not np.allclose(prior, state.nodes.prior[: state.n_edges])
     fresh = state.snapshot()
-    fresh.set_pull(4.0)
+    set_pull(fresh, 4.0)
     assert np.allclose(prior, fresh.nodes.prior[: state.n_edges])
-    fresh.set_pull(30.0)
-    assert fresh.log_likelihoods() == pytest.approx(other)
+    set_pull(fresh, 30.0)
+    assert log_likelihoods(fresh) == pytest.approx(other)
 
 
 def test_a_constant_column_a_single_variable_and_one_row():

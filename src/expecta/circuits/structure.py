@@ -21,7 +21,7 @@ from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Bools, Ints, frozen, within
 from expecta.common.errors import StructureError
 
-__all__ = ["MAX_CARDINALITY", "Structure"]
+__all__ = ["MAX_CARDINALITY", "Structure", "starts_of"]
 
 MAX_CARDINALITY = 1 << 16  # bounds what a hostile file can make us allocate
 
@@ -246,8 +246,8 @@ class Structure:
         structure = Structure(
             vtree=tree,
             cardinalities=self.cardinalities,
-            node_start=_starts(self.layer_of_node[nodes], len(tree)),
-            element_start=_starts(self.layer_of_element[elements], len(tree)),
+            node_start=starts_of(self.layer_of_node[nodes], len(tree)),
+            element_start=starts_of(self.layer_of_element[elements], len(tree)),
             left=new_node[node_rep[self.left[elements]]],
             right=new_node[node_rep[self.right[elements]]],
             edge_start=np.concatenate([[0], np.cumsum(per_node)]),
@@ -264,7 +264,8 @@ class Structure:
         )
 
 
-def _starts(layer: Ints, n_layers: int) -> Ints:
+def starts_of(layer: Ints, n_layers: int) -> Ints:
+    """Return where each layer begins in a list sorted by layer, and where the list ends."""
     return np.concatenate([[0], np.cumsum(np.bincount(layer, minlength=n_layers))])
 
 

@@ -1,12 +1,13 @@
-"""PSDDs: deterministic circuits grown by splitting and cloning.
+"""Learn PSDDs: deterministic circuits grown by splitting and cloning.
 
-``routes`` follows rows through a circuit, ``state`` holds the circuit that grows,
-``scores`` and ``candidates`` find what to divide, ``plan`` decides what is copied,
-``change`` copies it, ``operations`` puts these together, ``search`` queues them,
-``learn`` listens to the held-out rows; ``parameters`` and ``flows`` fit what is given.
+``growing_circuit`` holds the circuit and the way of every row through it,
+``reached_circuit`` numbers what some rows reach, ``divisions`` scores what to divide,
+``copy_plan`` decides what is copied, ``copy_writing`` copies it, ``split_and_clone`` puts
+these together, ``greedy_search`` queues them, ``psdd_learner`` listens to the held-out
+rows; ``smoothing`` and ``fit_psdd`` give the probabilities.
 """
 
-from expecta.learn.psdd.learn import Learned, Step, learn_psdd
-from expecta.learn.psdd.parameters import fit_parameters
+from expecta.learn.psdd.fit_psdd import fit_parameters
+from expecta.learn.psdd.psdd_learner import LearnedPSDD, SearchStep, learn_psdd
 
-__all__ = ["Learned", "Step", "fit_parameters", "learn_psdd"]
+__all__ = ["LearnedPSDD", "SearchStep", "fit_parameters", "learn_psdd"]

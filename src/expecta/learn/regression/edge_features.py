@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from expecta.circuits.structure import Structure
 from expecta.common.arrays import Floats, Ints
-from expecta.learn.psdd.routes import routes
+from expecta.learn.psdd.fit_psdd import routes
 from expecta.learn.regression.features import transposed
 
 __all__ = ["EdgeFeatures", "predict"]

@@ -1,28 +1,37 @@
-"""Split and clone: how each is scored, planned and carried out."""
+"""Score, plan and carry out the two operations: split and clone."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from expecta.common.arrays import Bools, Floats, Ints
-from expecta.learn.psdd.candidates import best_clone, best_split
-from expecta.learn.psdd.change import divide_edge, lead_elsewhere, write_copies
-from expecta.learn.psdd.plan import Work, clear, expect, mark_support, plan, request
-from expecta.learn.psdd.scores import Context, Worth, open_context, promise, xlogx
-from expecta.learn.psdd.state import State
+from expecta.learn.psdd.copy_plan import (
+    DividedRows,
+    clear,
+    expect,
+    grown_scratch,
+    mark_support,
+    new_scratch,
+    padded,
+    plan,
+    request,
+)
+from expecta.learn.psdd.copy_writing import divide_edge, lead_elsewhere, write_copies
+from expecta.learn.psdd.divisions import best_clone, best_split, new_worth, promise
+from expecta.learn.psdd.growing_circuit import GrowingCircuit
+from expecta.learn.psdd.reached_circuit import ReachedCircuit, reached_circuit, xlogx
 
-__all__ = ["Clone", "Operations", "Outcome", "Split"]
+__all__ = ["CloneNode", "Operations", "Outcome", "SplitEdge"]
 
 
-SHORTLIST = 100  # how many variables an edge keeps, by what they promise at first
-SCREENING = 3000  # beyond so many rows variables are screened on a part of them, ...
-FINALISTS = 16  # ... and so many are tried on all
+MAX_SHORTLIST = 100  # variables that an edge keeps, by what they promise at first
+MAX_SCREENED_ROWS = 3000  # beyond so many, variables are screened on a part of the rows, ...
+MAX_FINALISTS = 16  # ... and so many variables are tried on all
 
 
-class Split(NamedTuple):
+class SplitEdge(NamedTuple):
     """Divide an edge by whether a variable has one of the values ``low .. high - 1``."""
 
     edge: int
@@ -31,7 +40,7 @@ class Split(NamedTuple):
     high: int
 
 
-class Clone(NamedTuple):
+class CloneNode(NamedTuple):
     """Give one of the edges that lead to a node a copy of it."""
 
     node: int
@@ -45,7 +54,7 @@ class Outcome(NamedTuple):
     cost: float
 
 
-class Accept(NamedTuple):
+class Acceptance(NamedTuple):
     """What an operation must net, at what price per edge, and may cost."""
 
     price: float
@@ -64,50 +73,23 @@ class Operations:
     rows, most variables are tried on an evenly spaced part of them only.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: GrowingCircuit) -> None:
         self.state = state
         self._position = np.full(len(state.rows.weight), -1, np.int64)
         self._number = np.empty(0, np.int64)
         self._shortlist: dict[int, Ints] = {}
-        reals, whole = np.empty(0), np.empty(0, np.int64)
-        both, both_whole = np.empty((2, 0)), np.empty((2, 0), np.int64)
-        self._work = Work(
-            flow=both,
-            held=both,
-            new_edge=both_whole,
-            asked=both_whole,
-            new_node=both_whole,
-            change=whole,
-            made=whole,
-            support=whole,
-            ahead=reals,
-            reach=reals,
-            link=whole,
-            walk=whole,
-            first=np.full(len(state.vtree), -2, np.int64),
-            values=np.zeros(3, np.int64),
-        )
+        self._work = new_scratch(len(state.vtree))
         self._fit_scratch()
 
     def _fit_scratch(self) -> None:
         """Make the scratch as large as the pools, keeping what it holds."""
         nodes, edges = len(self.state.nodes.layer), len(self.state.nodes.owner)
-        links = ("new_edge", "new_node", "link")
-        grown = {
-            name: _padded(
-                getattr(self._work, name),
-                edges if name in ("flow", "held", "new_edge") else nodes,
-                -1 if name in links else 0,
-            )
-            for name in Work._fields
-            if name not in ("first", "values")
-        }
-        self._work = self._work._replace(**grown)
-        self._number = _padded(self._number, max(nodes, edges), -1)
+        self._work = grown_scratch(self._work, nodes, edges)
+        self._number = padded(self._number, max(nodes, edges), -1)
 
     # -- scores -----------------------------------------------------------------------
 
-    def best_split(self, edge: int, price: float) -> tuple[Outcome, Split | None]:
+    def best_split(self, edge: int, price: float) -> tuple[Outcome, SplitEdge | None]:
         """Find the best split of an edge of an inner node, by gain less price x edges."""
         s = self.state
         v = self._layer(edge)
@@ -115,30 +97,30 @@ class Operations:
         if len(train) < 2:
             return NOTHING, None
         variables = self._promising(edge, v)
-        step = 1 + (len(train) - 1) // SCREENING
-        if len(variables) > (SHORTLIST if step == 1 else FINALISTS):
+        step = 1 + (len(train) - 1) // MAX_SCREENED_ROWS
+        if len(variables) > (MAX_SHORTLIST if step == 1 else MAX_FINALISTS):
             outcome, split, nets = self._try(edge, train[::step], step, variables, price)
             order = np.argsort(-nets, kind="stable")
-            if len(variables) > SHORTLIST:
-                self._shortlist[edge] = variables[np.sort(order[:SHORTLIST])]
+            if len(variables) > MAX_SHORTLIST:
+                self._shortlist[edge] = variables[np.sort(order[:MAX_SHORTLIST])]
             if step == 1:
                 return outcome, split
-            variables = variables[np.sort(order[:FINALISTS])]
+            variables = variables[np.sort(order[:MAX_FINALISTS])]
         outcome, split, _ = self._try(edge, train, 1, variables, price)
         return outcome, split
 
     def _try(
         self, edge: int, train: Ints, step: int, variables: Ints, price: float
-    ) -> tuple[Outcome, Split | None, Floats]:
+    ) -> tuple[Outcome, SplitEdge | None, Floats]:
         """Find the best split of an edge on some variables, and what each of them nets."""
         s, v = self.state, self._layer(edge)
         context = self._open(train, int(v - s.tree.size[v] + 1), v - 1, step)
-        left, right = (_number_of(context, n[edge]) for n in (s.nodes.left, s.nodes.right))
-        worth, nets = _worth(context), np.full(len(variables), -np.inf)
+        children = _number_of(context, s.nodes.left[edge]), _number_of(context, s.nodes.right[edge])
+        worth, nets = new_worth(context), np.full(len(variables), -np.inf)
         gain, cost, x, low, high = best_split(
-            s.tree, s.nodes, s.rows, context, worth, left, right, variables, nets, price
+            s.arrays, context, worth, children, variables, nets, price
         )
-        return Outcome(gain, cost), Split(edge, x, low, high) if x >= 0 else None, nets
+        return Outcome(gain, cost), SplitEdge(edge, x, low, high) if x >= 0 else None, nets
 
     def _promising(self, edge: int, v: int) -> Ints:
         """Return the variables to split an edge on: all below, or its origin's shortlist."""
@@ -151,7 +133,7 @@ class Operations:
         below = s.tree.variable[v - s.tree.size[v] + 1 : v]
         return below[below >= 0]
 
-    def best_clone(self, node: int, price: float) -> tuple[Outcome, Clone | None]:
+    def best_clone(self, node: int, price: float) -> tuple[Outcome, CloneNode | None]:
         """Find the edge into a node for which a copy of its own gains most."""
         s = self.state
         w = int(s.nodes.layer[node])
@@ -161,14 +143,14 @@ class Operations:
             return NOTHING, None
         context = self._open(train, int(w - s.tree.size[w] + 1), w)
         gain, cost, edge = best_clone(
-            s.tree, s.nodes, s.rows, context, _worth(context), _number_of(context, node), price
+            s.arrays, context, new_worth(context), _number_of(context, node), price
         )
-        return Outcome(gain, cost), Clone(node, edge) if edge >= 0 else None
+        return Outcome(gain, cost), CloneNode(node, edge) if edge >= 0 else None
 
     # -- carrying out -----------------------------------------------------------------
 
     def perform(
-        self, what: Split | Clone, price: float, least: float, most_cost: float = np.inf
+        self, what: SplitEdge | CloneNode, price: float, least: float, most_cost: float = np.inf
     ) -> tuple[Outcome, bool]:
         """Plan an operation exactly and, if it nets ``least`` or more, carry it out.
 
@@ -176,12 +158,12 @@ class Operations:
         ``most_cost``. Returns the outcome and whether it was
         done. Cost: layers below x rows of the context, and the rows of copied nodes.
         """
-        accept = Accept(price, least, most_cost)
-        if isinstance(what, Split):
+        accept = Acceptance(price, least, most_cost)
+        if isinstance(what, SplitEdge):
             return self._split(what, accept)
         return self._clone(what, accept)
 
-    def _split(self, what: Split, accept: Accept) -> tuple[Outcome, bool]:
+    def _split(self, what: SplitEdge, accept: Acceptance) -> tuple[Outcome, bool]:
         s, work = self.state, self._work
         e, v = what.edge, self._layer(what.edge)
         train, held = s.context(int(s.nodes.owner[e]), v, e)
@@ -204,15 +186,14 @@ class Operations:
             for of_side in (0, 1):
                 request(s.nodes, work, child, of_side)
         own = Outcome(float(xlogx(a) + xlogx(total - a) - xlogx(total)), 1.0)
-        outcome, done = self._finish(own, which, side, low, high, v, accept)
+        outcome, done = self._finish(own, DividedRows(which, side, low, high), v, accept)
         if done:
-            nodes = s.nodes
-            divide_edge(nodes, s.rows, self._work, e, which, side, s.n_edges)
+            divide_edge(s.nodes, s.rows, self._work, e, which, side, s.n_edges)
             s.n_edges += 1
         self._clear(low, high, marked, known)
         return outcome, done
 
-    def _clone(self, what: Clone, accept: Accept) -> tuple[Outcome, bool]:
+    def _clone(self, what: CloneNode, accept: Acceptance) -> tuple[Outcome, bool]:
         s, work = self.state, self._work
         n, w = what.node, int(s.nodes.layer[what.node])
         above = int(s.tree.parent[w])
@@ -228,8 +209,8 @@ class Operations:
         side = np.zeros(len(which), np.int64)
         work.change[n] -= 1
         request(s.nodes, work, n, 0)
-        nothing = Outcome(0.0, 0.0)
-        outcome, done = self._finish(nothing, which, side, low, w, above, accept)
+        divided = DividedRows(which, side, low, w)
+        outcome, done = self._finish(Outcome(0.0, 0.0), divided, above, accept)
         if done:
             lead_elsewhere(s.nodes, self._work, what.edge, n)
         self._clear(low, w, 0, known)
@@ -238,28 +219,14 @@ class Operations:
     def _finish(
         self,
         own: Outcome,
-        which: Ints,
-        side: Ints,
-        low: int,
-        high: int,
+        divided: DividedRows,
         tops: int,
-        accept: Accept,
+        accept: Acceptance,
     ) -> tuple[Outcome, bool]:
         """Decide on the copies below what was requested, and write them if they pay."""
         s = self.state
-        literals = int(s.literal_start[-1])
         gain, cost, new_nodes, new_edges, active = plan(
-            s.tree,
-            s.nodes,
-            s.rows,
-            self._work,
-            which,
-            side,
-            low,
-            high,
-            tops,
-            literals,
-            accept.price,
+            s.arrays, self._work, divided, tops, accept.price
         )
         outcome = Outcome(own.gain + gain, own.cost + cost)
         net = outcome.gain - accept.price * outcome.cost
@@ -268,20 +235,7 @@ class Operations:
         s.reserve(new_nodes, new_edges + 1)
         self._fit_scratch()
         s.n_nodes, s.n_edges = write_copies(
-            s.tree,
-            s.nodes,
-            s.rows,
-            self._work,
-            which,
-            side,
-            active,
-            low,
-            high,
-            s.literal_start,
-            self._position,
-            s.pull,
-            s.n_nodes,
-            s.n_edges,
+            s.arrays, self._work, divided, active, self._position, s.pull, s.n_nodes, s.n_edges
         )
         return outcome, True
 
@@ -290,15 +244,13 @@ class Operations:
     def _layer(self, edge: int) -> int:
         return int(self.state.nodes.layer[self.state.nodes.owner[edge]])
 
-    def _inside(self, what: Split, which: Ints) -> Bools:
+    def _inside(self, what: SplitEdge, which: Ints) -> Bools:
         values = self.state.rows.codes[what.variable, which]
         inside: Bools = (values >= what.low) & (values < what.high)
         return inside
 
-    def _open(self, train: Ints, low: int, high: int, step: int = 1) -> Context:
-        s = self.state
-        literals = int(s.literal_start[-1])
-        return open_context(s.nodes, s.rows, self._number, train, float(step), low, high, literals)
+    def _open(self, train: Ints, low: int, high: int, step: int = 1) -> ReachedCircuit:
+        return reached_circuit(self.state.arrays, self._number, train, float(step), low, high)
 
     def _look_ahead(
         self, train: Ints, chosen: Bools, variable: int, low: int, high: int, price: float
@@ -306,7 +258,7 @@ class Operations:
         """Note the promise of copies below each node; returns the nodes noted."""
         s = self.state
         context = self._open(train, low, high)
-        worth = _worth(context)
+        worth = new_worth(context)
         _, touched = promise(
             s.tree, s.nodes, context, worth, np.flatnonzero(chosen), variable, price
         )
@@ -319,29 +271,6 @@ class Operations:
         self._work.reach[known] = 0.0
 
 
-def _padded(old: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
-    if old.shape[-1] >= size:
-        return old
-    new = np.full((*old.shape[:-1], size), fill, old.dtype)
-    new[..., : old.shape[-1]] = old
-    return new
-
-
-def _number_of(context: Context, node: int) -> int:
-    found = np.flatnonzero(context.node == node)
-    return int(found[0]) if len(found) else -1
-
-
-def _worth(context: Context) -> Worth:
-    edges, nodes = len(context.edge), len(context.node)
-    return Worth(
-        a=np.zeros(edges),
-        total=np.zeros(nodes),
-        gain=np.zeros(nodes),
-        cost=np.zeros(nodes),
-        below=np.zeros(nodes),
-        terms=np.zeros(4 * nodes),
-        kinds=np.zeros(2 * nodes, np.int64),
-        edges=np.zeros(edges, np.int64),
-        nodes=np.zeros(nodes, np.int64),
-    )
+def _number_of(context: ReachedCircuit, node: int) -> int:
+    at = np.flatnonzero(context.node == node)
+    return int(at[0]) if len(at) else -1

@@ -1,4 +1,4 @@
-"""Greedy search: the operation that nets most comes next, at a price per edge that falls.
+"""Search greedily: the operation that nets most comes next, at a price per edge that falls.
 
 An operation is worth its gain in training log-likelihood less the price of the edges
 it adds. While the price is high only what pays very well is copied, and the rest stays
@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from expecta.learn.psdd.operations import Clone, Operations, Outcome, Split
-from expecta.learn.psdd.state import State, edges_of
+from expecta.learn.psdd.growing_circuit import GrowingCircuit, edges_of
+from expecta.learn.psdd.split_and_clone import CloneNode, Operations, Outcome, SplitEdge
 
-__all__ = ["Search"]
+__all__ = ["GreedySearch"]
 
 LEAST_WEIGHT = 4.0  # of the rows of an edge or node, for an operation to be looked for
 SLACK = 0.8  # an operation whose score is out of date is done if it nets so much of the next
@@ -29,10 +29,10 @@ class Offer(NamedTuple):
     minus_net: float
     place: int  # an edge to split, or ~node to clone
     scored_at: int  # number of operations then; -1 while the net is only a bound
-    what: Split | Clone | None
+    what: SplitEdge | CloneNode | None
 
 
-class Search:
+class GreedySearch:
     """The queue of all operations on a state.
 
     Parameters
@@ -50,7 +50,7 @@ class Search:
     so that a search can be repeated to the bit.
     """
 
-    def __init__(self, state: State, price: float) -> None:
+    def __init__(self, state: GrowingCircuit, price: float) -> None:
         self.state = state
         self.operations = 0
         self._do = Operations(state)
@@ -123,10 +123,10 @@ class Search:
         if nodes.refs[node] > 1:
             self._offer(~node, sum(weights))
 
-    def _offer_again(self, what: Split | Clone, first: int) -> None:
+    def _offer_again(self, what: SplitEdge | CloneNode, first: int) -> None:
         """Queue what an operation has changed: its place, and the nodes from ``first`` on."""
         s = self.state
-        if isinstance(what, Split):
+        if isinstance(what, SplitEdge):
             for edge in (what.edge, s.n_edges - 1):
                 self._offer(edge, float(s.nodes.flow[edge]))
         else:

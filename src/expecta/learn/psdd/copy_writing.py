@@ -1,4 +1,4 @@
-"""Carrying an operation out: copies are written, rows move over to them."""
+"""Carry an operation out: write the copies and move rows over to them."""
 
 from __future__ import annotations
 
@@ -6,30 +6,25 @@ import numpy as np
 
 from expecta.common.arrays import Ints
 from expecta.common.kernels import kernel
-from expecta.learn.psdd.plan import MIXED, Work, allows
-from expecta.learn.psdd.state import Nodes, Rows, Tree, split_share
+from expecta.learn.psdd.copy_plan import MIXED, CopyScratch, DividedRows, allows
+from expecta.learn.psdd.growing_circuit import CircuitArrays, NodePools, RoutedRows, VtreeArrays
+from expecta.learn.psdd.smoothing import split_share
 
 __all__ = ["divide_edge", "lead_elsewhere", "resolve", "write_copies"]
 
 
 @kernel
-def resolve(work: Work, node: int, side: int) -> int:
+def resolve(work: CopyScratch, node: int, side: int) -> int:
     """Return the version of a node for a side: its copy, or the node itself."""
     return work.new_node[side, node] if work.new_node[side, node] >= 0 else node
 
 
 @kernel
 def write_copies(
-    tree: Tree,
-    nodes: Nodes,
-    rows: Rows,
-    work: Work,
-    which: Ints,
-    side: Ints,
+    circuit: CircuitArrays,
+    work: CopyScratch,
+    divided: DividedRows,
     active: Ints,
-    low: int,
-    high: int,
-    literal_start: Ints,
     position: Ints,
     pull: float,
     n_nodes: int,
@@ -40,7 +35,9 @@ def write_copies(
     Returns the new numbers of nodes and edges. ``position`` is -1 for every row. Cost:
     the edges of the nodes touched and all rows of those copied.
     """
-    literals = literal_start[-1]
+    tree, nodes, rows = circuit.tree, circuit.nodes, circuit.rows
+    which, side, low, high = divided.which, divided.side, divided.low, divided.high
+    literals = circuit.literal_start[-1]
     for w in range(low, high + 1):
         m = work.first[w]
         while m >= 0:
@@ -48,7 +45,7 @@ def write_copies(
                 if (work.made[m] >> s) & 1:
                     value = _only_value(tree, nodes, work, m, s)
                     if value >= 0:
-                        work.new_node[s, m] = literal_start[tree.variable[w]] + value
+                        work.new_node[s, m] = circuit.literal_start[tree.variable[w]] + value
                     else:
                         work.new_node[s, m] = n_nodes
                         n_nodes += 1
@@ -84,7 +81,7 @@ def write_copies(
 
 
 @kernel
-def _only_value(tree: Tree, nodes: Nodes, work: Work, m: int, side: int) -> int:
+def _only_value(tree: VtreeArrays, nodes: NodePools, work: CopyScratch, m: int, side: int) -> int:
     """Return the value of the literal that a version of a leaf is, -1 if it is none."""
     if tree.variable[nodes.layer[m]] < 0 or not work.made[m] & MIXED:
         return -1
@@ -99,7 +96,7 @@ def _only_value(tree: Tree, nodes: Nodes, work: Work, m: int, side: int) -> int:
 
 
 @kernel
-def _join_literal(nodes: Nodes, work: Work, m: int, side: int) -> None:
+def _join_literal(nodes: NodePools, work: CopyScratch, m: int, side: int) -> None:
     literal = work.new_node[side, m]
     nodes.refs[literal] += work.asked[side, m]
     e = nodes.head[m]
@@ -113,7 +110,13 @@ def _join_literal(nodes: Nodes, work: Work, m: int, side: int) -> None:
 
 @kernel
 def _write_copy(
-    tree: Tree, nodes: Nodes, work: Work, m: int, side: int, pull: float, n_edges: int
+    tree: VtreeArrays,
+    nodes: NodePools,
+    work: CopyScratch,
+    m: int,
+    side: int,
+    pull: float,
+    n_edges: int,
 ) -> int:
     """Write a node's copy; its prior is the original's distribution as it was."""
     copy = work.new_node[side, m]
@@ -152,7 +155,7 @@ def _write_copy(
 
 
 @kernel
-def _take_away(nodes: Nodes, work: Work, m: int) -> None:
+def _take_away(nodes: NodePools, work: CopyScratch, m: int) -> None:
     """Leave an original the weight of the rows that stay with it."""
     e = nodes.head[m]
     while e >= 0:
@@ -165,9 +168,9 @@ def _take_away(nodes: Nodes, work: Work, m: int) -> None:
 
 @kernel
 def _move_rows(
-    nodes: Nodes,
-    rows: Rows,
-    work: Work,
+    nodes: NodePools,
+    rows: RoutedRows,
+    work: CopyScratch,
     m: int,
     side: Ints,
     active: Ints,
@@ -200,9 +203,9 @@ def _move_rows(
 
 @kernel
 def divide_edge(
-    nodes: Nodes,
-    rows: Rows,
-    work: Work,
+    nodes: NodePools,
+    rows: RoutedRows,
+    work: CopyScratch,
     edge: int,
     which: Ints,
     side: Ints,
@@ -234,7 +237,7 @@ def divide_edge(
 
 
 @kernel
-def lead_elsewhere(nodes: Nodes, work: Work, edge: int, node: int) -> None:
+def lead_elsewhere(nodes: NodePools, work: CopyScratch, edge: int, node: int) -> None:
     """Let an edge lead to the copy of a node, for side A, instead of to the node."""
     if nodes.left[edge] == node:
         nodes.left[edge] = resolve(work, node, 0)

@@ -1,4 +1,4 @@
-"""From a division of rows to the copies it makes: decided from the top down, and exactly.
+"""Decide on the copies that a division of rows makes, from the top down and exactly.
 
 A node is asked for in up to two versions, for the rows of side A and of side B, by
 copies above it; whoever else leads to it keeps the original. The node grants a copy
@@ -8,22 +8,37 @@ training log-likelihood, the cost the number of edges added.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import kernel
-from expecta.learn.psdd.scores import Context, Worth, xlogx
-from expecta.learn.psdd.state import Nodes, Rows, Tree
+from expecta.learn.psdd.divisions import CopyWorth
+from expecta.learn.psdd.growing_circuit import CircuitArrays, NodePools, VtreeArrays
+from expecta.learn.psdd.reached_circuit import ReachedCircuit, xlogx
 
-__all__ = ["DEAD", "MIXED", "Work", "allows", "clear", "expect", "mark_support", "plan", "request"]
+__all__ = [
+    "MIXED",
+    "CopyScratch",
+    "DividedRows",
+    "allows",
+    "clear",
+    "expect",
+    "grown_scratch",
+    "mark_support",
+    "new_scratch",
+    "padded",
+    "plan",
+    "request",
+]
 
 MIXED = 4  # beside the bits 1 and 2, for copies made: the node is divided by value
 DEAD = 8  # nothing leads to the original any more
 
 
-class Work(NamedTuple):
+class CopyScratch(NamedTuple):
     """Scratch of one operation, as large as the pools; zero (-1 for links) between uses."""
 
     flow: Floats  # training weight of both sides on each edge  # (2, edges)
@@ -42,8 +57,50 @@ class Work(NamedTuple):
     values: Ints  # the divided variable's values from, to (excluded), and their side  # (3,)
 
 
+REAL = {"flow", "held", "ahead", "reach"}
+PER_EDGE = {"flow", "held", "new_edge"}
+PER_SIDE = PER_EDGE | {"asked", "new_node"}
+LINKS = {"new_edge", "new_node", "link"}
+POOLS = [name for name in CopyScratch._fields if name not in ("first", "values")]
+
+
+def new_scratch(layers: int) -> CopyScratch:
+    """Make scratch for no nodes and edges."""
+    pools = {
+        name: np.empty((2, 0) if name in PER_SIDE else 0, float if name in REAL else np.int64)
+        for name in POOLS
+    }
+    return CopyScratch(first=np.full(layers, -2, np.int64), values=np.zeros(3, np.int64), **pools)
+
+
+def grown_scratch(work: CopyScratch, nodes: int, edges: int) -> CopyScratch:
+    """Make scratch as large as pools of nodes and edges, keeping what it holds."""
+    sizes = {name: edges if name in PER_EDGE else nodes for name in POOLS}
+    fills = {name: -1 if name in LINKS else 0 for name in POOLS}
+    pools = {name: padded(getattr(work, name), sizes[name], fills[name]) for name in POOLS}
+    return work._replace(**pools)
+
+
+def padded(old: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
+    """Return an array whose last axis has at least a size, filled up."""
+    if old.shape[-1] >= size:
+        return old
+    new = np.full((*old.shape[:-1], size), fill, old.dtype)
+    new[..., : old.shape[-1]] = old
+    return new
+
+
+class DividedRows(NamedTuple):
+    """Rows of a context, training and held-out, their sides, and the layers below."""
+
+    which: Ints
+    side: Ints  # 0 or 1 for each row
+    low: int  # layers low .. high
+    high: int
+
+
 @kernel
-def request(nodes: Nodes, work: Work, node: int, side: int) -> None:
+def request(nodes: NodePools, work: CopyScratch, node: int, side: int) -> None:
     """Ask for the version of a node for a side."""
     if work.link[node] == -1:
         layer = nodes.layer[node]
@@ -53,7 +110,9 @@ def request(nodes: Nodes, work: Work, node: int, side: int) -> None:
 
 
 @kernel
-def mark_support(tree: Tree, nodes: Nodes, work: Work, top: int, variable: int) -> int:
+def mark_support(
+    tree: VtreeArrays, nodes: NodePools, work: CopyScratch, top: int, variable: int
+) -> int:
     """Mark which sides the values allow that nodes from ``top`` down give to a variable.
 
     Returns how many nodes were marked. Cost: their edges.
@@ -91,13 +150,13 @@ def mark_support(tree: Tree, nodes: Nodes, work: Work, top: int, variable: int) 
 
 
 @kernel
-def _side_of(work: Work, value: int) -> int:
+def _side_of(work: CopyScratch, value: int) -> int:
     side: int = work.values[2]
     return side if work.values[0] <= value < work.values[1] else 1 - side
 
 
 @kernel
-def expect(context: Context, worth: Worth, work: Work, n_nodes: int) -> None:
+def expect(context: ReachedCircuit, worth: CopyWorth, work: CopyScratch, n_nodes: int) -> None:
     """Note what the copies below each node promise, to look ahead by."""
     for t in range(n_nodes):
         k = worth.nodes[t]
@@ -107,24 +166,12 @@ def expect(context: Context, worth: Worth, work: Work, n_nodes: int) -> None:
 
 @kernel
 def plan(
-    tree: Tree,
-    nodes: Nodes,
-    rows: Rows,
-    work: Work,
-    which: Ints,
-    side: Ints,
-    low: int,
-    high: int,
-    tops: int,
-    literals: int,
-    price: float,
+    circuit: CircuitArrays, work: CopyScratch, divided: DividedRows, tops: int, price: float
 ) -> tuple[float, float, int, int, Ints]:
-    """Decide on copies in the layers ``high`` down to ``low`` for what has been requested.
+    """Decide on copies for what has been requested.
 
     Parameters
     ----------
-    which, side
-        The rows of the context, training and held-out, and the side (0 or 1) of each.
     tops
         Parent of the topmost layers.
     price
@@ -135,6 +182,9 @@ def plan(
     gain, cost, most new nodes, most new edges, and whether each row asks for a version
     of its own in each layer.  # (layers, rows)
     """
+    tree, nodes, rows = circuit.tree, circuit.nodes, circuit.rows
+    literals = circuit.literal_start[-1]
+    which, side, low, high = divided.which, divided.side, divided.low, divided.high
     n = len(which)
     active = np.zeros((high - low + 1, n), np.uint8)
     gain, cost = 0.0, 0.0
@@ -158,19 +208,18 @@ def plan(
                 more, edges = _decide(tree, nodes, work, m, price)
                 gain += more
                 cost += edges
-                made = work.made[m]
-                if made & 1:
-                    new_nodes += 1
-                    new_edges += nodes.size[m]
-                if made & 2:
-                    new_nodes += 1
-                    new_edges += nodes.size[m]
+                for s in range(2):
+                    if (work.made[m] >> s) & 1:
+                        new_nodes += 1
+                        new_edges += nodes.size[m]
             m = work.link[m]
     return gain, cost, new_nodes, new_edges, active
 
 
 @kernel
-def _decide(tree: Tree, nodes: Nodes, work: Work, m: int, price: float) -> tuple[float, float]:
+def _decide(
+    tree: VtreeArrays, nodes: NodePools, work: CopyScratch, m: int, price: float
+) -> tuple[float, float]:
     """Grant a node's versions, or not; ask for those of its children that follow from it."""
     refs = nodes.refs[m] + work.change[m]
     size = nodes.size[m]
@@ -218,7 +267,7 @@ def _decide(tree: Tree, nodes: Nodes, work: Work, m: int, price: float) -> tuple
 
 
 @kernel
-def _pass_on(tree: Tree, nodes: Nodes, work: Work, m: int) -> float:
+def _pass_on(tree: VtreeArrays, nodes: NodePools, work: CopyScratch, m: int) -> float:
     """Ask for children on behalf of a node's copies; returns the edges of the copies."""
     made, w = work.made[m], nodes.layer[m]
     leaf = tree.variable[w] >= 0
@@ -247,7 +296,7 @@ def _pass_on(tree: Tree, nodes: Nodes, work: Work, m: int) -> float:
 
 
 @kernel
-def allows(nodes: Nodes, work: Work, edge: int, side: int) -> bool:
+def allows(nodes: NodePools, work: CopyScratch, edge: int, side: int) -> bool:
     """Whether an edge of a node that is divided by value remains on a side."""
     if nodes.right[edge] < 0:
         return _side_of(work, nodes.left[edge]) == side
@@ -256,7 +305,7 @@ def allows(nodes: Nodes, work: Work, edge: int, side: int) -> bool:
 
 
 @kernel
-def clear(nodes: Nodes, work: Work, low: int, high: int, marked: int) -> None:
+def clear(nodes: NodePools, work: CopyScratch, low: int, high: int, marked: int) -> None:
     """Make the scratch ready for the next operation."""
     for w in range(low, high + 1):
         m = work.first[w]

@@ -1,4 +1,4 @@
-"""Learning a PSDD: search with a held-out guard, and what unknown cells ask for."""
+"""Learn a PSDD: search until held-out rows say stop, and fill in what is unknown."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.engine.plan import Plan
-from expecta.learn.psdd.export import export
-from expecta.learn.psdd.parameters import distinct, fit_parameters, maximise, pruned, routed
-from expecta.learn.psdd.search import Search
-from expecta.learn.psdd.state import State
+from expecta.learn.psdd.fit_psdd import distinct, fit_parameters, maximise, pruned, routed
+from expecta.learn.psdd.greedy_search import GreedySearch
+from expecta.learn.psdd.growing_circuit import GrowingCircuit
+from expecta.learn.psdd.smoothing import export, log_likelihoods, set_pull
 from expecta.queries.density_queries import log_prob
 
-__all__ = ["Learned", "Step", "learn_psdd"]
+__all__ = ["LearnedPSDD", "SearchStep", "learn_psdd"]
 
 GROWTH = 1.03  # the held-out rows are looked at whenever the circuit has grown so much
 PULL_STEP = 1.5  # the weight of priors is tuned in such steps
@@ -26,7 +26,7 @@ SPREAD = 8  # completions that stand for a row with unknown cells during the sea
 ROUNDS = 2  # searches on data with unknown cells, each on completions by the one before
 
 
-class Step(NamedTuple):
+class SearchStep(NamedTuple):
     """The state of a search at one time; mean log-likelihoods in nats per row."""
 
     edges: int  # those of literals, which carry no parameter, left out
@@ -34,14 +34,14 @@ class Step(NamedTuple):
     valid: float  # NaN without held-out rows
 
 
-class Learned(NamedTuple):
+class LearnedPSDD(NamedTuple):
     """What a search has found."""
 
     circuit: ProbabilisticCircuit  # the best on the held-out rows
-    history: list[Step]
+    history: list[SearchStep]
 
 
-class Limits(NamedTuple):
+class SearchLimits(NamedTuple):
     """When a search ends."""
 
     prices: list[float]
@@ -69,7 +69,7 @@ def learn_psdd(
     patience: int = 8,
     seed: int | None = None,
     report: Report | None = None,
-) -> Learned:
+) -> LearnedPSDD:
     """Grow a deterministic circuit by splits and clones until held-out rows say stop.
 
     A split divides an edge by the value of a variable below it, a clone gives one of a
@@ -112,7 +112,7 @@ def learn_psdd(
 
     Returns
     -------
-    Learned
+    LearnedPSDD
         The circuit and the history of the search.
 
     Notes
@@ -149,16 +149,16 @@ def learn_psdd(
         valid, valid_weight = np.empty((0, len(cards)), np.int32), None
     held, held_weights = distinct(valid, valid_weight, cards)
     last = last_price if last_price is not None else (0.25 if len(held) else 1.0)
-    limits = Limits(
+    limits = SearchLimits(
         _prices(first_price, last),
         np.inf if max_edges is None else max_edges,
         np.inf if max_seconds is None else time.monotonic() + max_seconds,
         patience,
     )
-    guard = Guard(held, held_weights)
+    guard = HeldOutRows(held, held_weights)
     if np.all(rows >= 0):
         state, history = _search(start, rows, weights, guard, pseudo_count, pull, limits, report)
-        return Learned(export(state)[0], history)
+        return LearnedPSDD(export(state)[0], history)
     rng = np.random.default_rng(seed)
     model = fit_parameters(start, rows, weights, pseudo_count)
     judges = (held, held_weights) if len(held) else (rows, weights)
@@ -174,14 +174,14 @@ def learn_psdd(
             best, best_score = model, score
         if time.monotonic() > limits.deadline:
             break
-    return Learned(best, history)
+    return LearnedPSDD(best, history)
 
 
 def _mean(circuit: ProbabilisticCircuit, codes: Ints, weight: Floats) -> float:
     return float(np.average(log_prob(Plan.of(circuit, None), codes), weights=weight))
 
 
-class Guard:
+class HeldOutRows:
     """The held-out rows: those with unknown cells are scored on the circuit itself."""
 
     def __init__(self, codes: Ints, weight: Floats) -> None:
@@ -190,7 +190,7 @@ class Guard:
         self._others, self._others_weight = codes[~complete], weight[~complete]
         self.total = float(np.sum(weight))
 
-    def score(self, state: State, of_complete: float) -> float:
+    def score(self, state: GrowingCircuit, of_complete: float) -> float:
         """Return the mean log-likelihood of all held-out rows, NaN if there are none."""
         if self.total == 0.0:
             return float("nan")
@@ -204,20 +204,20 @@ def _search(
     start: ProbabilisticCircuit,
     rows: Ints,
     weights: Floats,
-    guard: Guard,
+    guard: HeldOutRows,
     pseudo_count: float,
     pull: float,
-    limits: Limits,
+    limits: SearchLimits,
     report: Report | None,
-) -> tuple[State, list[Step]]:
+) -> tuple[GrowingCircuit, list[SearchStep]]:
     """Grow from ``start`` on complete rows; returns the best state and the history."""
     edge_at = routed(start.structure, np.concatenate([rows, guard.complete]))
-    state = State(
+    state = GrowingCircuit(
         start.structure, rows, weights, guard.complete, guard.weight, edge_at, pseudo_count, pull
     )
-    search = Search(state, limits.prices[0])
+    search = GreedySearch(state, limits.prices[0])
     total = float(np.sum(weights))
-    history: list[Step] = []
+    history: list[SearchStep] = []
     edges = state.live_edges()
     best, best_valid, worse = state.snapshot(), -np.inf, 0
 
@@ -225,7 +225,7 @@ def _search(
         """Score the held-out rows; tells whether the search may go on."""
         nonlocal best, best_valid, worse
         valid = _tune(state, guard)
-        history.append(Step(edges, state.log_likelihoods()[1] / total, valid))
+        history.append(SearchStep(edges, log_likelihoods(state).train / total, valid))
         if report is not None:
             report(search.operations, edges, valid)
         worse = worse + 1 if valid <= best_valid else 0
@@ -255,17 +255,17 @@ def _search(
     return (best if guard.total else state), history
 
 
-def _tune(state: State, guard: Guard) -> float:
+def _tune(state: GrowingCircuit, guard: HeldOutRows) -> float:
     """Move the weight of the priors a step up or down if held-out rows become more likely."""
-    here, pull = guard.score(state, state.log_likelihoods()[2]), state.pull
+    here, pull = guard.score(state, log_likelihoods(state).held_out), state.pull
     if np.isnan(here) or pull == 0.0:
         return here
     for factor in (PULL_STEP, 1.0 / PULL_STEP):
-        state.set_pull(pull * factor)
-        there = guard.score(state, state.log_likelihoods()[2])
+        set_pull(state, pull * factor)
+        there = guard.score(state, log_likelihoods(state).held_out)
         if there > here:
             return there
-    state.set_pull(pull)
+    set_pull(state, pull)
     return here
 
 

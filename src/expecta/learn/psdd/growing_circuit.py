@@ -1,4 +1,4 @@
-"""The circuit while it grows: pools of nodes and edges, and the way of every row.
+"""Hold a circuit while it grows: pools of nodes and edges, and the way of every row.
 
 A complete row reaches exactly one node of each layer of a deterministic circuit and
 follows one of its edges. So the whole of the data is an edge per layer and row, and
@@ -19,10 +19,10 @@ from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import kernel
 
-__all__ = ["Nodes", "Rows", "State", "Tree", "edges_of", "smoothed", "split_share"]
+__all__ = ["CircuitArrays", "GrowingCircuit", "NodePools", "RoutedRows", "VtreeArrays", "edges_of"]
 
 
-class Tree(NamedTuple):
+class VtreeArrays(NamedTuple):
     """The vtree and the values of its variables, as a kernel sees them."""
 
     left: Ints
@@ -34,7 +34,7 @@ class Tree(NamedTuple):
     cards: Ints
 
 
-class Nodes(NamedTuple):
+class NodePools(NamedTuple):
     """Pools of nodes and of edges; those in use come first."""
 
     layer: Ints  # (nodes,)
@@ -59,7 +59,7 @@ class Nodes(NamedTuple):
 NODE_POOLS = 7  # the fields up to ``pull``
 
 
-class Rows(NamedTuple):
+class RoutedRows(NamedTuple):
     """The data: training rows first, then held-out ones."""
 
     codes: Ints  # (variables, rows)
@@ -69,7 +69,16 @@ class Rows(NamedTuple):
     order: Ints  # all rows, those of a node side by side  # (vtree nodes, rows)
 
 
-class State:
+class CircuitArrays(NamedTuple):
+    """A growing circuit as kernels see it."""
+
+    tree: VtreeArrays
+    nodes: NodePools
+    rows: RoutedRows
+    literal_start: Ints  # the first nodes are literals, one per variable and value
+
+
+class GrowingCircuit:
     """A deterministic circuit that operations change, with the rows that flow through it.
 
     Parameters
@@ -107,7 +116,7 @@ class State:
         s = structure
         self.vtree: Vtree = s.vtree
         self.pull = pull
-        self.tree = Tree(
+        self.tree = VtreeArrays(
             np.array(s.vtree.left),
             np.array(s.vtree.right),
             np.array(s.vtree.parent),
@@ -119,7 +128,7 @@ class State:
         n_train, n_held = len(codes), len(held_codes)
         cards = s.cardinalities
         smallest = np.uint8 if int(np.max(cards)) <= 256 else np.int32
-        self.rows = Rows(
+        self.rows = RoutedRows(
             np.ascontiguousarray(np.concatenate([codes, held_codes]).T.astype(smallest)),
             np.concatenate([weight, np.zeros(n_held)]),
             np.concatenate([np.zeros(n_train), held_weight]),
@@ -131,7 +140,7 @@ class State:
         literals = int(self.literal_start[-1])
         self.n_nodes = literals + s.n_nodes
         self.n_edges = literals + s.n_edges
-        self.nodes = Nodes._make(
+        self.nodes = NodePools._make(
             [np.zeros(self.n_nodes, np.int32) for _ in range(6)]
             + [np.full(self.n_nodes, float(pseudo_count))]
             + [np.full(self.n_edges, -1, np.int32) for _ in range(4)]
@@ -191,6 +200,11 @@ class State:
             nodes.row_start[here], nodes.row_count[here] = start, count
         nodes.prior[edges] = 1.0 / np.diff(s.edge_start)[s.node_of_edge]
 
+    @property
+    def arrays(self) -> CircuitArrays:
+        """The circuit as kernels see it, until pools grow."""
+        return CircuitArrays(self.tree, self.nodes, self.rows, self.literal_start)
+
     def reserve(self, nodes: int, edges: int) -> None:
         """Make room for so many more nodes and edges; doubling keeps the cost linear."""
         if self.n_nodes + nodes > len(self.nodes.layer):
@@ -204,7 +218,7 @@ class State:
         for field in range(first, last):
             old = grown[field]
             grown[field] = np.concatenate([old, np.zeros(size - len(old), old.dtype)])
-        self.nodes = Nodes._make(grown)
+        self.nodes = NodePools._make(grown)
 
     def rows_of(self, node: int) -> Ints:
         """Return the rows that reach a node, training and held-out."""
@@ -212,10 +226,10 @@ class State:
         count = self.nodes.row_count[node]
         return self.rows.order[self.nodes.layer[node], start : start + count]
 
-    def snapshot(self) -> State:
+    def snapshot(self) -> GrowingCircuit:
         """Copy the circuit and its counts, without the ways of the rows."""
         out = copy(self)
-        out.nodes = Nodes._make(
+        out.nodes = NodePools._make(
             pool[: self.n_nodes if field < NODE_POOLS else self.n_edges].copy()
             for field, pool in enumerate(self.nodes)
         )
@@ -237,29 +251,9 @@ class State:
         nodes = self.alive()
         return int(np.sum(self.nodes.size[nodes[nodes >= self.literal_start[-1]]]))
 
-    def set_pull(self, pull: float) -> None:
-        """Change the weight of the priors of copies, and with it the priors themselves.
-
-        A copy's prior is the smoothed distribution of its origin at the time, which had
-        an origin of its own: the history is gone through again. Cost: the pool's edges.
-        """
-        self.pull = pull
-        self.nodes.pull[self.start_nodes : self.n_nodes] = pull
-        _replay(self.nodes, self.start_edges, self.n_edges, pull)
-
-    def log_likelihoods(self) -> tuple[float, float, float]:
-        """Return the log-likelihood of the rows, from the counts of all nodes.
-
-        Training rows under their own relative frequencies, training rows and held-out
-        rows under the smoothed probabilities; sums, not means.
-        """
-        totals = np.zeros(3)
-        _log_likelihoods(self.nodes, self.alive(), totals)
-        return float(totals[0]), float(totals[1]), float(totals[2])
-
 
 @kernel
-def edges_of(nodes: Nodes, node: int) -> Ints:
+def edges_of(nodes: NodePools, node: int) -> Ints:
     """Return the edges of a node."""
     out = np.empty(nodes.size[node], np.int64)
     e = nodes.head[node]
@@ -267,68 +261,3 @@ def edges_of(nodes: Nodes, node: int) -> Ints:
         out[i] = e
         e = nodes.following[e]
     return out
-
-
-@kernel
-def smoothed(nodes: Nodes, edge: int, total: float) -> float:
-    """Return the probability of an edge whose node has so much training weight in all."""
-    pull = nodes.pull[nodes.owner[edge]]
-    p: float = nodes.prior[edge]
-    if total + pull > 0.0:
-        p = (nodes.flow[edge] + pull * p) / (total + pull)
-    return p
-
-
-@kernel
-def _replay(nodes: Nodes, first: int, last: int, pull: float) -> None:
-    """Derive the priors anew, in the order in which copies and splits were made."""
-    # the prior of an edge before its splits is what it and all that was split off share
-    for k in range(last - 1, first - 1, -1):
-        if nodes.whole[k] >= 0.0:
-            nodes.prior[nodes.origin[k]] += nodes.prior[k]
-    k = first
-    while k < last:
-        origin = nodes.origin[k]
-        if nodes.whole[k] >= 0.0:
-            share = split_share(nodes.base[k], nodes.whole[k], nodes.pull[nodes.owner[k]])
-            nodes.prior[k] = nodes.prior[origin] * share
-            nodes.prior[origin] *= 1.0 - share
-            k += 1
-            continue
-        source = nodes.pull[nodes.owner[origin]]
-        end, mass = k, 0.0
-        while end < last and nodes.owner[end] == nodes.owner[k] and nodes.whole[end] < 0.0:
-            nodes.prior[end] = nodes.base[end] + source * nodes.prior[nodes.origin[end]]
-            mass += nodes.prior[end]
-            end += 1
-        for e in range(k, end):
-            nodes.prior[e] = nodes.prior[e] / mass if mass > 0.0 else 1.0 / (end - k)
-        k = end
-
-
-@kernel
-def split_share(a: float, whole: float, pull: float) -> float:
-    """Return how much of a split edge's prior goes to the part with weight ``a``."""
-    return (a + 0.5 * pull) / (whole + pull) if whole + pull > 0.0 else 0.5
-
-
-@kernel
-def _log_likelihoods(nodes: Nodes, which: Ints, totals: Floats) -> None:
-    for n in which:
-        total = 0.0
-        e = nodes.head[n]
-        while e >= 0:
-            total += nodes.flow[e]
-            e = nodes.following[e]
-        e = nodes.head[n]
-        while e >= 0:
-            count = nodes.flow[e]
-            if count > 0.0:
-                totals[0] += count * np.log(count / total)
-            if count > 0.0 or nodes.held[e] > 0.0:
-                p = smoothed(nodes, e, total)
-                if count > 0.0:
-                    totals[1] += count * np.log(p)
-                if nodes.held[e] > 0.0:
-                    totals[2] += nodes.held[e] * np.log(p)
-            e = nodes.following[e]
