@@ -1,4 +1,4 @@
-"""The pairs that matter, written as flat lists: joins, halves and pairs, layer by layer."""
+"""Write the pairs that matter as flat lists: joins, halves and pairs, layer by layer."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from expecta.common.kernels import kernel
 from expecta.engine.algebras.tile import DOWN
 from expecta.engine.layers import Layers
 
-__all__ = ["write"]
+__all__ = ["write_pairs"]
 
 Array = npt.NDArray[Any]
 
 
 @kernel
-def write(
+def write_pairs(
     p: Layers,
     g: Layers,
     pair_at: Array,
@@ -36,7 +36,7 @@ def write(
         n_p = p.node_start[v + 1] - p.node_start[v]
         count = 0
         for k in range(n_p * n_g):
-            n, m = _place(k, n_p, n_g, p.variable[v] >= 0)
+            n, m = _position(k, n_p, n_g, p.variable[v] >= 0)
             if pair_state[pair_at[v] + n * n_g + m] == 2:
                 pair_number[pair_at[v] + n * n_g + m] = count
                 count += 1
@@ -44,7 +44,7 @@ def write(
         n_p = p.element_start[v + 1] - p.element_start[v]
         count = 0
         for k in range(n_p * n_g):
-            i, m = _place(k, n_p, n_g, False)
+            i, m = _position(k, n_p, n_g, False)
             if half_state[half_at[v] + i * n_g + m] == 2:
                 half_number[half_at[v] + i * n_g + m] = count
                 count += 1
@@ -66,7 +66,7 @@ def write(
             n_g = g.node_start[v + 1] - g0
             n_p = p.node_start[v + 1] - p0
             for k in range(n_p * n_g):
-                n, m = _place(k, n_p, n_g, p.variable[v] >= 0)
+                n, m = _position(k, n_p, n_g, p.variable[v] >= 0)
                 if pair_number[pair_at[v] + n * n_g + m] < 0:
                     continue
                 pair_p[pair] = n
@@ -89,7 +89,7 @@ def write(
             first_p, first_g = p.element_start[v], g.element_start[v]
             n_p = p.element_start[v + 1] - first_p
             for k in range(n_p * n_g):
-                i, m = _place(k, n_p, n_g, False)
+                i, m = _position(k, n_p, n_g, False)
                 if half_number[half_at[v] + i * n_g + m] < 0:
                     continue
                 left_row = pair_at[left] + p.left[first_p + i] * left_g
@@ -130,7 +130,7 @@ def write(
 
 
 @kernel
-def _place(k: int, n_p: int, n_g: int, by_p: bool) -> tuple[int, int]:
+def _position(k: int, n_p: int, n_g: int, by_p: bool) -> tuple[int, int]:
     """Return what of p and of g comes k-th.
 
     At a leaf pairs of one node of p share the weights of its values; above, pairs of one node
@@ -166,7 +166,7 @@ def _runs(pair_start: Array, mix_start: Array, mix_half: Array, mix_edge: Array)
 
 @kernel
 def _direct(pair_start: Array, half_start: Array, mix_start: Array, mix_half: Array) -> Array:
-    """Find the halves that need no place of their own."""
+    """Find the halves that need no memory of their own."""
     uses = np.zeros(half_start[-1], np.int32)
     for v in range(len(pair_start) - 1):
         for k in range(pair_start[v], pair_start[v + 1]):

@@ -1,4 +1,4 @@
-"""Which pairs of nodes matter: the compile step of a circuit pair.
+"""Find which pairs of nodes matter: the compile step of a circuit pair.
 
 The recursion of the paper visits pairs (n, m) of a node of p and a node of g of
 one layer. Most pairs are never needed: their supports do not meet, or no pair
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from expecta.circuits.structure import Structure
 from expecta.common.kernels import kernel
 from expecta.engine.layers import Layers, layers
-from expecta.engine.pair_lists import write
+from expecta.engine.pair_lists import write_pairs
 
 __all__ = ["Pairing", "no_pairs", "pairing"]
 
@@ -82,7 +82,7 @@ def _pairing(p: Layers, g: Layers) -> tuple[Array, ...]:
     for v in range(n_layers - 1, -1, -1):
         if p.variable[v] < 0:
             _ask(p, g, v, pair_at, half_at, pair_state, half_state)
-    return write(p, g, pair_at, half_at, pair_state, half_state)
+    return write_pairs(p, g, pair_at, half_at, pair_state, half_state)
 
 
 @kernel

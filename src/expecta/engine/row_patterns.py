@@ -1,4 +1,4 @@
-"""Rows that agree below a vtree node share the work there.
+"""Number patterns of evidence: rows that agree below a vtree node share the work there.
 
 A layer's values depend on a row's evidence below it only. Patterns of evidence are
 numbered bottom-up: a pattern of a node is a pair of patterns of its children. A
@@ -19,9 +19,9 @@ __all__ = ["Patterns", "distinct_rows", "number_patterns"]
 
 Array = npt.NDArray[Any]
 
-SHARE = 0.5  # a node is shared while its patterns are at most this part of the rows,
-FEW = 256  # and either so few that a vector of them stays in the first cache,
-MANY = 1 / 16  # or so few against the rows that fetching them from afar is worth it
+MAX_SHARE = 0.5  # a node is shared while its patterns are at most this part of the rows,
+CACHED_PATTERNS = 256  # and either so few that a vector of them stays in the first cache,
+WORTH_FETCHING = 1 / 16  # or at most this part of the rows, worth fetching from afar
 
 
 class Patterns(NamedTuple):
@@ -43,10 +43,10 @@ def distinct_rows(
     O(vtree nodes · rows), much less where rows differ.
     """
     limit = codes.shape[1] // 2
-    found = Patterns(*_number(left, right, variable, codes, n_states, limit))
-    if not 0 < found.number[-1] <= limit:
+    patterns = Patterns(*_number(left, right, variable, codes, n_states, limit))
+    if not 0 < patterns.number[-1] <= limit:
         return None
-    kind = found.pattern_of[found.row[-1]]
+    kind = patterns.pattern_of[patterns.row[-1]]
     return np.unique(kind, return_index=True)[1], kind
 
 
@@ -58,7 +58,7 @@ def number_patterns(
     Cost: O(vtree nodes · rows).
     """
     n = codes.shape[1]
-    limit = int(min(SHARE * n, max(FEW, MANY * n)))
+    limit = int(min(MAX_SHARE * n, max(CACHED_PATTERNS, WORTH_FETCHING * n)))
     return Patterns(*_number(left, right, variable, codes, n_states, limit))
 
 
@@ -84,51 +84,51 @@ def _number(
             row[v] = variable[v]
             ids = codes[row[v]]
             dense[: n_states[variable[v]]] = -1
-            found = 0
+            n_patterns = 0
             for r in range(n_rows):
                 state = ids[r]
                 if dense[state] < 0:
-                    dense[state] = found
-                    children[end + found] = state
-                    found += 1
+                    dense[state] = n_patterns
+                    children[end + n_patterns] = state
+                    n_patterns += 1
                 ids[r] = dense[state]
-            count[v] = found
-            end += found
+            count[v] = n_patterns
+            end += n_patterns
             continue
         a, b = left[v], right[v]
         if count[a] == 0 or count[b] == 0 or max(count[a], count[b]) > limit:
             continue
         ids, others = codes[row[a]], codes[row[b]]
-        found = 0
+        n_patterns = 0
         if count[a] * count[b] <= len(dense):
             dense[: count[a] * count[b]] = -1
             for r in range(n_rows):
                 key = ids[r] * count[b] + others[r]
                 if dense[key] < 0:
-                    if found == limit:
-                        found += 1
+                    if n_patterns == limit:
+                        n_patterns += 1
                         break
-                    dense[key] = found
-                    children[end + found] = r
-                    found += 1
+                    dense[key] = n_patterns
+                    children[end + n_patterns] = r
+                    n_patterns += 1
         else:
             keys[:] = -1
             for r in range(n_rows):
                 key = ids[r] * count[b] + others[r]
                 slot = _slot(key, keys)
                 if keys[slot] < 0:
-                    if found == limit:
-                        found += 1
+                    if n_patterns == limit:
+                        n_patterns += 1
                         break
                     keys[slot] = key
-                    numbers[slot] = found
-                    children[end + found] = r
-                    found += 1
-        if found > limit:
+                    numbers[slot] = n_patterns
+                    children[end + n_patterns] = r
+                    n_patterns += 1
+        if n_patterns > limit:
             continue
         # the first row of each pattern tells its children's patterns
-        for k in range(found):
-            children[end + found + k] = others[children[end + k]]
+        for k in range(n_patterns):
+            children[end + n_patterns + k] = others[children[end + k]]
             children[end + k] = ids[children[end + k]]
         if count[a] * count[b] <= len(dense):
             for r in range(n_rows):
@@ -137,14 +137,14 @@ def _number(
             for r in range(n_rows):
                 ids[r] = numbers[_slot(ids[r] * count[b] + others[r], keys)]
         row[v] = row[a]
-        count[v] = found
-        end += 2 * found
+        count[v] = n_patterns
+        end += 2 * n_patterns
     return count, row, codes, child_at, children
 
 
 @kernel
 def _slot(key: int, keys: Array) -> int:
-    """Find a key's place in an open-addressing table, or the free place it would take."""
+    """Find a key's slot in an open-addressing table, or the free slot it would take."""
     mask = len(keys) - 1
     slot = (key * 0x9E3779B97F4A7C1 >> 20) & mask
     while keys[slot] >= 0 and keys[slot] != key:

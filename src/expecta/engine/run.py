@@ -1,4 +1,4 @@
-"""The engine: evidence in, the state of the root pair out.
+"""Run a compiled pair: evidence in, the state of the root pair out.
 
 Rows are taken in batches. In a batch, layers below the sharing frontier are computed
 once per evidence pattern and kept until their parents are done; above it, blocks of

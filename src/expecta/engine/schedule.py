@@ -1,4 +1,4 @@
-"""The schedule of a batch: which layer is computed when, and where it is kept."""
+"""Schedule a batch: which layer is computed when, and where it is kept."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from expecta.engine.walk import STEP_FIELDS
 
 __all__ = ["Schedule", "Sizes", "schedule"]
 
-CACHE = 2 * 1024 * 1024  # bytes that a block of rows should need at a typical layer
-LEAST_LANES, MOST_LANES = 16, 48
+CACHE_BYTES = 2 * 1024 * 1024  # that a block of rows should need at a typical layer
+MIN_LANES, MAX_LANES = 16, 48
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Sizes:
         children = self.rows[plan.vtree.left[inner]] + self.rows[plan.vtree.right[inner]]
         vectors = children + self.rows[inner] + self.halves[inner] + self.elements[inner]
         typical = float(np.average(vectors, weights=self.cost[inner]))
-        fit = int(CACHE / (8 * typical)) // 8 * 8
-        return min(max(LEAST_LANES, min(MOST_LANES, fit)), -(-n_rows // 8) * 8)
+        fit = int(CACHE_BYTES / (8 * typical)) // 8 * 8
+        return min(max(MIN_LANES, min(MAX_LANES, fit)), -(-n_rows // 8) * 8)
 
 
 @dataclass

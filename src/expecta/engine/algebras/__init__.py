@@ -1,6 +1,6 @@
-"""The algebras: what a pair's state is, and so what a walk computes."""
+"""Define the algebras: what a pair's state is, and so what a walk computes."""
 
-from expecta.engine.algebras import expectation, extremes, moments, spectrum
+from expecta.engine.algebras import expectation, extremes, linear, moments, spectrum
 from expecta.engine.algebras.expectation import Expectation
 from expecta.engine.algebras.extremes import Extremes
 from expecta.engine.algebras.moments import Moments
@@ -9,10 +9,7 @@ from expecta.engine.algebras.spectrum import Spectrum
 
 __all__ = ["Expectation", "Extremes", "Moments", "Spectrum", "constants", "scratch", "width"]
 
-for _algebra, _module in (
-    (Expectation, expectation),
-    (Extremes, extremes),
-    (Moments, moments),
-    (Spectrum, spectrum),
-):
-    register(_algebra, _module)
+register(Expectation, expectation, linear)
+register(Extremes, extremes, linear)
+register(Moments, moments, linear)
+register(Spectrum, spectrum, linear)

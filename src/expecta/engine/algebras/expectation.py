@@ -1,4 +1,4 @@
-"""Power series up to s: the probability of a pair and its expectations (EC2).
+"""Compute with power series up to s: the probability of a pair and its expectations (EC2).
 
 A pair holds Pr(n, m) = E[e 1_m] and, for each output, E[e 1_m g]. Without outputs
 only the probability is left: plain numbers.
@@ -12,20 +12,8 @@ import numpy as np
 
 from expecta.common.arrays import Floats
 from expecta.common.kernels import U
-from expecta.engine.algebras.linear import mix, mix_scaled, scale
 
-__all__ = [
-    "Expectation",
-    "clear",
-    "constants",
-    "join",
-    "mix",
-    "mix_scaled",
-    "scale",
-    "scratch",
-    "unit",
-    "width",
-]
+__all__ = ["Expectation", "constants", "join", "unit", "width"]
 
 
 class Expectation(NamedTuple):
@@ -42,18 +30,6 @@ def constants(algebra: Expectation, phi: Floats) -> Floats:
 def width(algebra: Expectation) -> int:
     """Count the numbers that a pair holds per lane."""
     return 1 + algebra.outputs
-
-
-def scratch(algebra: Expectation) -> int:
-    """Count the numbers that ``join`` needs beside."""
-    return 0
-
-
-def clear(algebra: Expectation, z: Floats, out: int, lanes: int) -> None:
-    """Set z[out] to the empty sum."""
-    o = U(out)
-    for i in range(U((1 + algebra.outputs) * lanes)):
-        z[o + i] = 0.0
 
 
 def join(

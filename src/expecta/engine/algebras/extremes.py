@@ -1,4 +1,4 @@
-"""Least and greatest: (min, max) for sums over edges, + for AND gates."""
+"""Compute the least and the greatest: (min, max) for sums over edges, + for AND gates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ __all__ = [
     "mix",
     "mix_scaled",
     "scale",
-    "scratch",
     "unit",
     "width",
 ]
@@ -38,11 +37,6 @@ def constants(algebra: Extremes, phi: Floats) -> Floats:
 def width(algebra: Extremes) -> int:
     """Count the numbers that a pair holds per lane."""
     return 2 * algebra.outputs
-
-
-def scratch(algebra: Extremes) -> int:
-    """Count the numbers that ``join`` needs beside."""
-    return 0
 
 
 def clear(algebra: Extremes, z: Floats, out: int, lanes: int) -> None:

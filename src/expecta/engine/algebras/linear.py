@@ -1,4 +1,4 @@
-"""Mixing over p's edges where a pair's state is a vector: a small matrix product."""
+"""Define what algebras have in common: states that are vectors, and sums of vectors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,19 @@ from expecta.common.kernels import U
 from expecta.engine.algebras.operations import width
 from expecta.engine.algebras.tile import ACROSS, DOWN, tile
 
-__all__ = ["mix", "mix_scaled", "scale"]
+__all__ = ["clear", "mix", "mix_scaled", "scale", "scratch"]
+
+
+def scratch(algebra: Any) -> int:
+    """Count the numbers per lane that ``join`` and ``mix`` need beside: none."""
+    return 0
+
+
+def clear(algebra: Any, z: Floats, out: int, lanes: int) -> None:
+    """Set z[out] to the empty sum."""
+    o = U(out)
+    for i in range(U(width(algebra) * lanes)):
+        z[o + i] = 0.0
 
 
 def mix(

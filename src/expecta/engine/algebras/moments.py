@@ -1,4 +1,4 @@
-"""Power series up to s^k about a moving centre: all moments, none of them cancelling (MC2).
+"""Compute with power series up to s^k about a moving centre: moments that do not cancel (MC2).
 
 Raw moments of g lose what is small: the variance against the squared mean, and any
 g(x) that is small against the parameters it sums. So every pair holds its own mean
@@ -20,7 +20,6 @@ from expecta.engine.algebras.operations import scale as weigh
 
 __all__ = [
     "Moments",
-    "clear",
     "constants",
     "join",
     "mix",
@@ -55,13 +54,6 @@ def width(algebra: Moments) -> int:
 def scratch(algebra: Moments) -> int:
     """Count the numbers needed beside: a state of one output, and six vectors to merge."""
     return 1 + algebra.order + 6
-
-
-def clear(algebra: Moments, z: Floats, out: int, lanes: int) -> None:
-    """Set z[out] to the empty sum."""
-    o = U(out)
-    for i in range(U((1 + algebra.order * algebra.outputs) * lanes)):
-        z[o + i] = 0.0
 
 
 def join(

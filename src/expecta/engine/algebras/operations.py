@@ -30,65 +30,69 @@ __all__ = [
     "width",
 ]
 
-_modules: dict[type, ModuleType] = {}
+_modules: dict[type, tuple[ModuleType, ...]] = {}
+
+
+def register(algebra: type, *modules: ModuleType) -> None:
+    """Make functions of these modules, the first that has one, the operations of a type."""
+    _modules[algebra] = modules
+
+
+def _implementation(algebra: type, name: str) -> Any:
+    return next(getattr(module, name) for module in _modules[algebra] if hasattr(module, name))
 
 
 def width(algebra: Any) -> int:
     """Count the numbers that a pair holds per lane."""
-    return int(_modules[type(algebra)].width(algebra))
+    return int(_implementation(type(algebra), "width")(algebra))
 
 
 def scratch(algebra: Any) -> int:
     """Count the numbers per lane that ``join`` and ``mix`` need beside."""
-    return int(_modules[type(algebra)].scratch(algebra))
+    return int(_implementation(type(algebra), "scratch")(algebra))
 
 
 def constants(algebra: Any, *given: Any) -> Floats:
     """Turn g's parameters into the numbers that ``join`` and ``unit`` read.  # (edges, ...)."""
-    table: Floats = _modules[type(algebra)].constants(algebra, *given)
+    table: Floats = _implementation(type(algebra), "constants")(algebra, *given)
     return table
 
 
 def clear(algebra: Any, *rest: Any) -> None:
     """Set a state to the empty sum."""
-    _modules[type(algebra)].clear(algebra, *rest)
+    _implementation(type(algebra), "clear")(algebra, *rest)
 
 
 def join(algebra: Any, *rest: Any) -> None:
     """Add the product of two states, shifted by g's edge: the AND step and the OR over g."""
-    _modules[type(algebra)].join(algebra, *rest)
+    _implementation(type(algebra), "join")(algebra, *rest)
 
 
 def mix(algebra: Any, *rest: Any) -> None:
     """Set states, one or a run, to θ-weighted sums of states: the OR over p."""
-    _modules[type(algebra)].mix(algebra, *rest)
+    _implementation(type(algebra), "mix")(algebra, *rest)
 
 
 def mix_scaled(algebra: Any, *rest: Any) -> None:
     """Add one state with a weight per lane: the OR over p where exponents differ."""
-    _modules[type(algebra)].mix_scaled(algebra, *rest)
+    _implementation(type(algebra), "mix_scaled")(algebra, *rest)
 
 
 def scale(algebra: Any, *rest: Any) -> None:
     """Multiply a state by θ: the OR over p where there is one edge."""
-    _modules[type(algebra)].scale(algebra, *rest)
+    _implementation(type(algebra), "scale")(algebra, *rest)
 
 
 def unit(algebra: Any, *rest: Any) -> None:
     """Add one value of a leaf, with a weight per lane."""
-    _modules[type(algebra)].unit(algebra, *rest)
-
-
-def register(algebra: type, module: ModuleType) -> None:
-    """Make a module's functions the implementation for its NamedTuple type."""
-    _modules[algebra] = module
+    _implementation(type(algebra), "unit")(algebra, *rest)
 
 
 def _dispatch(name: str) -> Any:
-    def implementation(algebra: Any, *rest: Any) -> Any:
-        return getattr(_modules[algebra.instance_class], name)
+    def pick(algebra: Any, *rest: Any) -> Any:
+        return _implementation(algebra.instance_class, name)
 
-    return implementation
+    return pick
 
 
 for _operation in (width, clear, join, mix, mix_scaled, scale, unit):

@@ -1,4 +1,4 @@
-"""Complex numbers: E[e 1_m exp(z g)] for some complex z per channel.
+"""Compute with complex numbers: E[e 1_m exp(z g)] for some complex z per channel.
 
 With z = i t this is the characteristic function; with real z the moment-generating
 function. A channel is one output of g at one z.
@@ -12,21 +12,8 @@ import numpy as np
 
 from expecta.common.arrays import Complexes, Floats
 from expecta.common.kernels import U
-from expecta.engine.algebras.linear import mix, mix_scaled, scale
 
-__all__ = [
-    "Spectrum",
-    "clear",
-    "constants",
-    "join",
-    "mix",
-    "mix_scaled",
-    "scale",
-    "scratch",
-    "turn",
-    "unit",
-    "width",
-]
+__all__ = ["Spectrum", "constants", "join", "turn", "unit", "width"]
 
 
 class Spectrum(NamedTuple):
@@ -66,18 +53,6 @@ def _halves(a: Floats) -> tuple[Floats, Floats]:
 def width(algebra: Spectrum) -> int:
     """Count the numbers that a pair holds per lane."""
     return 2 * algebra.channels
-
-
-def scratch(algebra: Spectrum) -> int:
-    """Count the numbers that ``join`` needs beside."""
-    return 0
-
-
-def clear(algebra: Spectrum, z: Floats, out: int, lanes: int) -> None:
-    """Set z[out] to the empty sum."""
-    o = U(out)
-    for i in range(U(2 * algebra.channels * lanes)):
-        z[o + i] = 0.0
 
 
 def join(

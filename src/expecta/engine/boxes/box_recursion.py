@@ -1,4 +1,9 @@
-"""The probability of many boxes at once, row by row."""
+"""Compute the probability of many boxes at once, row by row.
+
+This is an evidence pass of its own, beside that of ``engine/probabilities``: for each row
+most boxes are dead, as a known value lies outside of them, and many of the others are alike.
+What is computed differs from row to row, so that rows cannot go side by side.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +19,24 @@ __all__ = ["expect", "unconditional"]
 
 Array = npt.NDArray[Any]
 
-SMALL = 1e-100  # probabilities of a layer below this are scaled
-AT_ONCE = 64  # pairs of halves that are multiplied together
-DENSE = 1 << 14  # pairs of halves up to which they are told apart by a table
+SMALL_PROBABILITY = 1e-100  # a layer whose probabilities are below is scaled
+BLOCK_PAIRS = 64  # pairs of halves that are multiplied together
+MAX_TABLE_PAIRS = 1 << 14  # pairs of halves up to which they are told apart by a table
 
 
 @kernel
 def unconditional(p: Mixing, parts: Parts, at: Array) -> Array:
     """Compute every part's probability given each node of p, where nothing is known."""
     out = np.zeros(at[-1])
-    both = np.empty(AT_ONCE * max(1, np.max(np.diff(p.element_at))))
+    both = np.empty(BLOCK_PAIRS * max(1, np.max(np.diff(p.element_at))))
     for v in p.order:
         if p.variable[v] >= 0:
             _leaf(p, parts, v, out, at[v])
             continue
-        one, two = p.tree_left[v], p.tree_right[v]
-        some = slice(parts.start[v], parts.start[v + 1])
-        pair_left = at[one] + parts.left[some].astype(np.int64) * p.n_nodes[one]
-        pair_right = at[two] + parts.right[some].astype(np.int64) * p.n_nodes[two]
+        left_child, right_child = p.tree_left[v], p.tree_right[v]
+        layer = slice(parts.start[v], parts.start[v + 1])
+        pair_left = at[left_child] + parts.left[layer].astype(np.int64) * p.n_nodes[left_child]
+        pair_right = at[right_child] + parts.right[layer].astype(np.int64) * p.n_nodes[right_child]
         _join(p, v, out, out, pair_left, pair_right, both, out, at[v])
     return out
 
@@ -99,14 +104,14 @@ def _join(
     height = p.element_at[v + 1] - first
     begin = p.weight_at[p.run_at[first]]
     weight = p.weight[begin : begin + height * width].reshape(height, width)
-    for some in range(0, len(pair_left), AT_ONCE):
-        n = min(AT_ONCE, len(pair_left) - some)
+    for start in range(0, len(pair_left), BLOCK_PAIRS):
+        n = min(BLOCK_PAIRS, len(pair_left) - start)
         for k in range(n):
-            a, b = pair_left[some + k], pair_right[some + k]
+            a, b = pair_left[start + k], pair_right[start + k]
             for q in range(height):
                 x, y = left[a + p.left[first + q]], right[b + p.right[first + q]]
                 both[U(k * height + q)] = x * y
-        here = at + some * width
+        here = at + start * width
         np.dot(
             both[: n * height].reshape(n, height),
             weight,
@@ -145,8 +150,8 @@ def expect(
     most = np.max(np.diff(parts.start))
     pair_left = np.empty(most, np.int64)
     pair_right = np.empty(most, np.int64)
-    both = np.empty(AT_ONCE * max(1, np.max(np.diff(p.element_at))))
-    table = np.zeros(DENSE, np.int64)
+    both = np.empty(BLOCK_PAIRS * max(1, np.max(np.diff(p.element_at))))
+    table = np.zeros(MAX_TABLE_PAIRS, np.int64)
     size = 1
     while size < 2 * most:
         size *= 2
@@ -161,17 +166,17 @@ def expect(
                 new[v] = r == begin or x != codes[r - 1, p.variable[v]]
                 if new[v]:
                     known[v] = x >= 0
-                    count[v] = _place(p, parts, v, x, rep, work, at[v])
+                    count[v] = _place_value(p, parts, v, x, rep, work, at[v])
         n_alive = _alive(parts, rep, alive)
         for v in p.order[: n_layers - 1]:
             if p.variable[v] >= 0:
                 continue
-            one, two = p.tree_left[v], p.tree_right[v]
-            new[v] = new[one] | new[two]
+            left_child, right_child = p.tree_left[v], p.tree_right[v]
+            new[v] = new[left_child] | new[right_child]
             if whole[v] and not new[v]:  # as it was for the row before
                 continue
             n_parts = parts.start[v + 1] - parts.start[v]
-            known[v] = known[one] | known[two]
+            known[v] = known[left_child] | known[right_child]
             reps = rep[parts.start[v] : parts.start[v + 1]]
             whole[v] = not known[v] or n_parts <= n_alive or parts.of_box_at[v] < 0
             if not known[v]:
@@ -179,20 +184,20 @@ def expect(
                 for u in range(n_parts):
                     reps[u] = u
                 continue
-            left_reps = rep[parts.start[one] : parts.start[one + 1]]
-            right_reps = rep[parts.start[two] : parts.start[two + 1]]
+            left_reps = rep[parts.start[left_child] : parts.start[left_child + 1]]
+            right_reps = rep[parts.start[right_child] : parts.start[right_child + 1]]
             lefts = parts.left[parts.start[v] : parts.start[v + 1]]
             rights = parts.right[parts.start[v] : parts.start[v + 1]]
             looked = seen[parts.start[v] : parts.start[v + 1]]
-            n_right = count[two]
-            dense = count[one] * n_right <= DENSE
+            n_right = count[right_child]
+            dense = count[left_child] * n_right <= MAX_TABLE_PAIRS
             looks = n_parts if whole[v] else n_alive
             mask = np.int64(1)
             while mask < 2 * looks:
                 mask *= 2
             mask -= 1
             stamp += 1
-            found = 0
+            n_pairs = 0
             for k in range(looks):
                 u = k
                 if not whole[v]:
@@ -205,41 +210,41 @@ def expect(
                     reps[u] = -1
                     continue
                 key = i * n_right + j
-                own = found
+                number = n_pairs
                 if dense:
                     known_as = table[key]
                     if known_as >> 32 == stamp:
-                        own = known_as & 0xFFFFFFFF
+                        number = known_as & 0xFFFFFFFF
                     else:
-                        table[key] = (stamp << 32) | found
+                        table[key] = (stamp << 32) | n_pairs
                 else:
                     tag = (stamp << 40) ^ key
                     slot = (key * np.int64(0x9E3779B97F4A7C1)) >> 20 & mask
                     while hash_key[slot] != tag and hash_key[slot] >> 40 == stamp:
                         slot = (slot + 1) & mask
                     if hash_key[slot] == tag:
-                        own = hash_id[slot]
+                        number = hash_id[slot]
                     else:
                         hash_key[slot] = tag
-                        hash_id[slot] = found
-                reps[u] = own
-                if own == found:
-                    pair_left[found] = at[one] + i * p.n_nodes[one]
-                    pair_right[found] = at[two] + j * p.n_nodes[two]
-                    found += 1
-            left = work if known[one] else prior
-            right = work if known[two] else prior
-            _join(p, v, left, right, pair_left[:found], pair_right[:found], both, work, at[v])
-            count[v] = found
-            _scale(work, at[v], p.n_nodes[v], found)
-        one, two = p.tree_left[root], p.tree_right[root]
-        left = work if known[one] else prior
-        right = work if known[two] else prior
+                        hash_id[slot] = n_pairs
+                reps[u] = number
+                if number == n_pairs:
+                    pair_left[n_pairs] = at[left_child] + i * p.n_nodes[left_child]
+                    pair_right[n_pairs] = at[right_child] + j * p.n_nodes[right_child]
+                    n_pairs += 1
+            left = work if known[left_child] else prior
+            right = work if known[right_child] else prior
+            _join(p, v, left, right, pair_left[:n_pairs], pair_right[:n_pairs], both, work, at[v])
+            count[v] = n_pairs
+            _scale(work, at[v], p.n_nodes[v], n_pairs)
+        left_child, right_child = p.tree_left[root], p.tree_right[root]
+        left = work if known[left_child] else prior
+        right = work if known[right_child] else prior
         _sum_up(p, parts, value, left, right, at, rep, alive[:n_alive], root, out[r])
 
 
 @kernel
-def _place(p: Mixing, parts: Parts, v: int, x: int, rep: Array, work: Array, at: int) -> int:
+def _place_value(p: Mixing, parts: Parts, v: int, x: int, rep: Array, work: Array, at: int) -> int:
     """Find the parts of a leaf that a value lies in; returns how many vectors the leaf has."""
     first, n_parts = parts.start[v], parts.start[v + 1] - parts.start[v]
     if x < 0:
@@ -261,7 +266,7 @@ def _place(p: Mixing, parts: Parts, v: int, x: int, rep: Array, work: Array, at:
 @kernel
 def _alive(parts: Parts, rep: Array, alive: Array) -> int:
     """List the boxes that no known value lies outside of; returns their number."""
-    found = 0
+    n_alive = 0
     for box in range(len(alive)):
         lives = True
         for k in range(parts.asked_at[box], parts.asked_at[box + 1]):
@@ -269,9 +274,9 @@ def _alive(parts: Parts, rep: Array, alive: Array) -> int:
                 lives = False
                 break
         if lives:
-            alive[found] = box
-            found += 1
-    return found
+            alive[n_alive] = box
+            n_alive += 1
+    return n_alive
 
 
 @kernel
@@ -280,7 +285,7 @@ def _scale(work: Array, at: int, width: int, count: int) -> None:
     most = 0.0
     for n in range(width):
         most = max(most, work[at + n])
-    if 0.0 < most < SMALL:
+    if 0.0 < most < SMALL_PROBABILITY:
         for k in range(at, at + width * count):
             work[k] /= most
 
@@ -299,13 +304,13 @@ def _sum_up(
     out: Array,
 ) -> None:
     """Add up the boxes at the root, divided by the probability of what is known."""
-    one, two = p.tree_left[root], p.tree_right[root]
+    a, b = p.tree_left[root], p.tree_right[root]
     total = 0.0
     out[:] = 0.0
     for u in alive:
         k = parts.start[root] + u
-        x = at[one] + rep[parts.start[one] + parts.left[k]] * p.n_nodes[one]
-        y = at[two] + rep[parts.start[two] + parts.right[k]] * p.n_nodes[two]
+        x = at[a] + rep[parts.start[a] + parts.left[k]] * p.n_nodes[a]
+        y = at[b] + rep[parts.start[b] + parts.right[k]] * p.n_nodes[b]
         share = 0.0
         for q in range(p.element_at[root], p.element_at[root + 1]):
             for run in range(p.run_at[q], p.run_at[q + 1]):  # the root is a single node
