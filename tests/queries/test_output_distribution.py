@@ -12,9 +12,9 @@ import expecta.queries.output_distribution as module
 from expecta import Evidence, Pair, RegressionCircuit, Vtree
 from expecta.circuits import independent, leaf, linear, literal, node
 from expecta.common.errors import DomainError, ImpossibleEvidenceWarning
+from expecta.queries.exponentials import likely
 from expecta.queries.links import LINKS, Link
 from expecta.queries.moments import extremes_of
-from expecta.queries.reach import likely
 from strategies import circuit_pairs, evidences
 from truth import Truth
 
@@ -140,12 +140,12 @@ def test_distribution(case, noise, enumerate_rows):
     p, g, evidence = case
     truth, pair = Truth(p, g), Pair(p, g)
     posterior = truth.posterior(evidence)
-    limit = module.ATOMS
-    module.ATOMS = 4**6 if enumerate_rows else 0  # as many as any case has
+    limit = module.MAX_ATOMS
+    module.MAX_ATOMS = 4**6 if enumerate_rows else 0  # as many as any case has
     try:
         found = pair.distribution(evidence, noise=noise)
     finally:
-        module.ATOMS = limit
+        module.MAX_ATOMS = limit
     middle = 0.5 * (truth.g.min() + truth.g.max())
     c = middle + (truth.g.max() - truth.g.min() + 1) * np.array([-9, -0.51, -0.23, 0.07, 0.4, 9])
     shape = (lambda a: a) if g.n_outputs > 1 else (lambda a: a[:, 0])
@@ -182,12 +182,12 @@ def test_quantiles(case, noise, enumerate_rows):
     p, g, evidence = case
     truth, pair = Truth(p, g), Pair(p, g)
     posterior = truth.posterior(evidence)
-    limit = module.ATOMS
-    module.ATOMS = 4**6 if enumerate_rows else 0  # as many as any case has
+    limit = module.MAX_ATOMS
+    module.MAX_ATOMS = 4**6 if enumerate_rows else 0  # as many as any case has
     try:
         found = pair.distribution(evidence, noise=noise)
     finally:
-        module.ATOMS = limit
+        module.MAX_ATOMS = limit
     levels = np.array([0.0, 0.05, 0.37, 0.5, 0.92, 1.0])
     answer = found.quantile(levels).reshape(len(evidence), g.n_outputs, len(levels))
     resolution = found.resolution.reshape(len(evidence), g.n_outputs)

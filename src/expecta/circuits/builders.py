@@ -1,4 +1,4 @@
-"""Circuits by hand: write the formula, get the layers.
+"""Build circuits by hand: write the formula, get the layers.
 
 The same two words serve both kinds of circuit. ``leaf`` is a node over one
 variable, ``node`` an OR gate over ``(parameter, left, right)``. In a
@@ -18,6 +18,7 @@ from expecta.circuits.structure import Structure
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Ints
 from expecta.common.errors import StructureError
+from expecta.common.text import shortened
 
 __all__ = ["Choice", "Draft", "Leaf", "Parameter", "assemble", "leaf", "literal", "node"]
 
@@ -112,9 +113,10 @@ class Draft:
     ) -> int:
         """Add a node over one variable, with a parameter for each value it allows."""
         if self.vtree.variable[v] != variable:
+            here = shortened(self.vtree.variables_below(v))
             raise StructureError(
                 f"a leaf over variable {variable} stands where the vtree has variables "
-                f"{_some(self.vtree.variables_below(v))}: the circuit is not decomposable along it"
+                f"[{here}]: the circuit is not decomposable along it"
             )
         return self._add(v, [(value,) for value, _ in values], [p for _, p in values])
 
@@ -126,11 +128,11 @@ class Draft:
                 ("right", right, self.vtree.right[v]),
             ):
                 if self._layer[child] != expected:
-                    below = self.vtree.variables_below(self._layer[child])
-                    wanted = self.vtree.variables_below(int(expected))
+                    below = shortened(self.vtree.variables_below(self._layer[child]))
+                    wanted = shortened(self.vtree.variables_below(int(expected)))
                     raise StructureError(
-                        f"an element's {side} node is over variables {_some(below)} where the "
-                        f"vtree has {_some(wanted)}: the circuit is not smooth and decomposable "
+                        f"an element's {side} node is over variables [{below}] where the "
+                        f"vtree has [{wanted}]: the circuit is not smooth and decomposable "
                         f"along this vtree"
                     )
         return self._add(v, [(a, b) for a, b, _ in elements], [p for _, _, p in elements])
@@ -199,8 +201,3 @@ class Draft:
         for n in sorted(reached):
             layers[self._layer[n]].append(n)
         return layers
-
-
-def _some(variables: list[int]) -> str:
-    shown = ", ".join(map(str, variables[:6]))
-    return f"[{shown}, ...]" if len(variables) > 6 else f"[{shown}]"

@@ -1,4 +1,4 @@
-"""Well-known models as circuits, over any vtree (the paper's appendix)."""
+"""Write well-known models as circuits, over any vtree (the paper's appendix)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from expecta.circuits.builders import Draft
 from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
 from expecta.circuits.regression import RegressionCircuit
 from expecta.circuits.structure import Structure
@@ -105,45 +106,24 @@ def naive_bayes(
         tables.append(np.eye(k) if table is None else np.asarray(table, np.float64))
         if tables[-1].ndim != 2 or len(tables[-1]) != k:
             raise StructureError(f"P(value | class) of variable {variable} needs {k} rows")
-    # Layer v has a node and an element per class, each joining the nodes of its class,
-    # but the root is one node that mixes all.
-    cards = [table.shape[1] for table in tables]
-    n_nodes = [k] * len(vtree)
-    n_nodes[vtree.root] = 1
-    inner = vtree.variable < 0
-    n_elements = np.where(inner, k, 0)
-    node_start = np.concatenate([[0], np.cumsum(n_nodes)])
-    target: list[Ints] = []
-    weight: list[Floats] = []
-    left: list[Ints] = []
-    right: list[Ints] = []
-    per_node: list[int] = []
-    classes = np.arange(k)
-    for v in range(len(vtree)):
-        if not inner[v]:
-            table = tables[vtree.variable[v]]
-            target.append(np.tile(np.arange(table.shape[1]), k))
-            weight.append(table.ravel())
-            per_node += [table.shape[1]] * k
-            continue
-        target.append(len(left) * k + classes)
-        left.append(node_start[vtree.left[v]] + classes)
-        right.append(node_start[vtree.right[v]] + classes)
-        weight.append(weights if v == vtree.root else np.ones(k))
-        per_node += [k] if v == vtree.root else [1] * k
-    if not left:
+    if vtree.n_variables == 1:
         raise StructureError("naive Bayes needs a feature beside the class")
-    structure = Structure(
-        vtree=vtree,
-        cardinalities=np.array(cards),
-        node_start=node_start,
-        element_start=np.concatenate([[0], np.cumsum(n_elements)]),
-        left=np.concatenate(left),
-        right=np.concatenate(right),
-        edge_start=np.concatenate([[0], np.cumsum(per_node)]),
-        target=np.concatenate(target),
-    )
-    return ProbabilisticCircuit(structure, log_of(np.concatenate(weight))).merged()
+    draft = Draft(vtree, [table.shape[1] for table in tables])
+    layers: list[list[int]] = []  # the node of each class
+    for v in range(len(vtree)):
+        x = int(vtree.variable[v])
+        if x >= 0:
+            layers.append(
+                [draft.add_leaf(v, x, list(enumerate(row))) for row in tables[x].tolist()]
+            )
+            continue
+        pairs = zip(layers[vtree.left[v]], layers[vtree.right[v]], weights.tolist(), strict=True)
+        if v == vtree.root:  # one node that mixes all
+            layers.append([draft.add_node(v, list(pairs))])
+        else:
+            layers.append([draft.add_node(v, [(left, right, 1.0)]) for left, right, _ in pairs])
+    structure, parameters = draft.finish(layers[-1][0])
+    return ProbabilisticCircuit(structure, log_of(np.array(parameters, np.float64))).merged()
 
 
 def _single(vtree: Vtree, cardinalities: Sequence[int]) -> Structure:

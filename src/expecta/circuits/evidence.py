@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from expecta.common.arrays import Bools, Floats, Ints, within
 from expecta.common.errors import DomainError
+from expecta.common.text import shortened
 
 __all__ = ["Evidence", "Rows", "as_evidence"]
 
@@ -123,9 +124,10 @@ class Evidence:
         [[[1.0, 0.0]], [[0.0, 1.0]]]
         """
         if not np.array_equal(self.cardinalities, other.cardinalities):
+            ours, theirs = shortened(self.cardinalities, 8), shortened(other.cardinalities, 8)
             raise DomainError(
-                f"evidence about variables with {_some(self.cardinalities)} values does not go "
-                f"with evidence about variables with {_some(other.cardinalities)}"
+                f"evidence about variables with ({ours}) values does not go with evidence about "
+                f"variables with ({theirs})"
             )
         if self.n_rows == 1 and other.n_rows != 1:
             return other.both(self)
@@ -212,8 +214,8 @@ def as_evidence(X: Rows, cardinalities: Ints) -> Evidence:
         return Evidence.rows(X, cardinalities)
     if not np.array_equal(X.cardinalities, cardinalities):
         raise DomainError(
-            f"the evidence is about variables with {_some(X.cardinalities)} values, "
-            f"the circuit about variables with {_some(cardinalities)}"
+            f"the evidence is about variables with ({shortened(X.cardinalities, 8)}) values, "
+            f"the circuit about variables with ({shortened(cardinalities, 8)})"
         )
     return X
 
@@ -287,8 +289,3 @@ def _from_objects(array: npt.NDArray[Any]) -> Floats:
                 f"row {index[0]} has {cell!r} for variable {index[1]}: values are 0, 1, 2, ..."
             ) from None
     return out
-
-
-def _some(cards: Ints) -> str:
-    shown = ", ".join(map(str, cards[:8].tolist()))
-    return f"({shown}, ...)" if len(cards) > 8 else f"({shown})"

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.circuits.builders import Choice, Leaf, assemble
-from expecta.circuits.circuit import Circuit
 from expecta.circuits.properties import Properties, determinism, normalisation
-from expecta.circuits.structure import Structure
+from expecta.circuits.structure import Circuit, Structure
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, Ints, frozen
 from expecta.common.errors import DomainError, ImpossibleEvidenceError, StructureError

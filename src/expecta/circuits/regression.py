@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.circuits.builders import Choice, Leaf, assemble
-from expecta.circuits.circuit import Circuit
 from expecta.circuits.properties import Properties, Verdict, determinism
-from expecta.circuits.structure import Structure
+from expecta.circuits.structure import Circuit, Structure
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, frozen
 from expecta.common.errors import StructureError
@@ -194,6 +193,6 @@ class RegressionCircuit(Circuit):
         -------
         array of shape (rows,), or (rows, outputs) for several outputs.
         """
-        from expecta.queries.predict import predict
+        from expecta.queries.moments import predict
 
         return predict(self, self._plan, X)

@@ -1,4 +1,4 @@
-"""The shape that probabilistic and regression circuits share, as flat arrays.
+"""Hold the shape that probabilistic and regression circuits share, as flat arrays.
 
 A circuit over a vtree is a layer of OR nodes per vtree node. An OR node at an
 inner vtree node chooses among *elements*, AND gates of a left and a right node;
@@ -20,8 +20,9 @@ import numpy as np
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Bools, Ints, frozen, within
 from expecta.common.errors import StructureError
+from expecta.common.text import shortened
 
-__all__ = ["MAX_CARDINALITY", "Structure", "starts_of"]
+__all__ = ["MAX_CARDINALITY", "Circuit", "Structure", "starts_of"]
 
 MAX_CARDINALITY = 1 << 16  # bounds what a hostile file can make us allocate
 
@@ -121,10 +122,9 @@ class Structure:
     def name_of(self, node: int) -> str:
         """Say which node this is, for messages."""
         layer = int(self.layer_of_node[node])
-        below = self.vtree.variables_below(layer)
-        shown = ", ".join(map(str, below[:6])) + (", ..." if len(below) > 6 else "")
+        variables = shortened(self.vtree.variables_below(layer))
         where = int(node - self.node_start[layer])
-        return f"node {node} (number {where} at vtree node {layer}, variables {shown})"
+        return f"node {node} (number {where} at vtree node {layer}, variables {variables})"
 
     # -- checks -----------------------------------------------------------------------
 
@@ -262,6 +262,27 @@ class Structure:
             for field in fields(self)
             if field.name != "vtree"
         )
+
+
+class Circuit:
+    """What both kinds of circuit have: a structure whose edges carry parameters."""
+
+    structure: Structure
+
+    @property
+    def vtree(self) -> Vtree:
+        """The vtree the circuit decomposes along."""
+        return self.structure.vtree
+
+    @property
+    def cardinalities(self) -> Ints:
+        """Number of values of each variable."""
+        return self.structure.cardinalities
+
+    @property
+    def n_variables(self) -> int:
+        """How many variables the circuit is over."""
+        return self.structure.n_variables
 
 
 def starts_of(layer: Ints, n_layers: int) -> Ints:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-__all__ = ["brief", "figure", "number", "percent", "printable", "suggestion"]
+__all__ = ["brief", "figure", "number", "percent", "printable", "shortened", "suggestion"]
 
 # what HTML and XML forbid, and what turns the direction of a text around
 _UNPRINTABLE = re.compile(
@@ -21,6 +23,15 @@ def number(value: float) -> str:
     if value is None or not np.isfinite(value):
         return "" if value is None or np.isnan(value) else str(value)
     return f"{value:,.0f}" if 1e5 <= abs(value) < 1e12 else f"{value:.5g}"
+
+
+def shortened(values: Sequence[object] | npt.NDArray[Any], most: int = 6) -> str:
+    """List the first of some values.
+
+    >>> shortened([3, 1, 4, 1, 5], most=3)
+    '3, 1, 4, ...'
+    """
+    return ", ".join(map(str, values[:most])) + (", ..." if len(values) > most else "")
 
 
 def suggestion(wanted: object, known: Collection[str], what: str = "there is") -> str:

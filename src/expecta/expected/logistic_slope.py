@@ -17,8 +17,8 @@ import numpy as np
 
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats
+from expecta.queries.exponentials import likely
 from expecta.queries.pair import Pair
-from expecta.queries.reach import likely
 from expecta.queries.spectral import LOGISTIC, coarse, quadrature
 
 __all__ = ["expected_slope"]

@@ -1,4 +1,4 @@
-"""Exponentials of a pair: E[exp(z g)] for complex z, and what bounds its tails."""
+"""Compute exponentials of a pair, E[exp(z g)] for complex z, and bounds on its tails."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ from expecta.engine.plan import Plan
 from expecta.engine.run import run_each
 from expecta.queries.impossible import check_possible
 from expecta.queries.moments import support_of
+from expecta.queries.spectral import coarse
 
 if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
-__all__ = ["Scaled", "characteristic", "characteristic_of", "log_exponential_of", "scaled_of"]
+__all__ = ["ScaledExponential", "characteristic", "characteristic_of", "likely", "scaled_of"]
 
-CHANNELS = 6  # complex numbers that a pair holds at once: more overflow the cache,
-FREQUENCIES = 3  # but fewer frequencies than this do not repay the set-up of a run
-LOST = 1e-290  # more than what underflows of a sum of numbers between zero and one
+MAX_CHANNELS = 6  # complex numbers that a pair holds at once: more overflow the cache,
+MIN_FREQUENCIES = 3  # but fewer frequencies than this do not repay the set-up of a run
+UNDERFLOW = 1e-290  # more than what underflows of a sum of numbers between zero and one
+RATES = np.array([4.0, 1.0, 0.25])  # of exponentials, per unit
+MIN_UNITS = 30.0  # a range of g beyond which it pays to ask what is likely
+MAX_UNITS = 64.0  # a range beyond which the unit is a part of the range
 
 
 def characteristic(pair: Pair, X: Rows, t: Floats, on_impossible: str) -> Complexes:
@@ -42,7 +46,7 @@ def characteristic_of(
     return inside * turn(part.top[:, None], 1j * t), part.impossible
 
 
-class Scaled(NamedTuple):
+class ScaledExponential(NamedTuple):
     """E[exp(z (bias + g))] = inside · exp(z · top) + off · exp(z · bias)."""
 
     inside: Complexes  # between zero and one where z is real  (rows, outputs, z)
@@ -51,7 +55,9 @@ class Scaled(NamedTuple):
     impossible: Bools  # (rows,)
 
 
-def scaled_of(pair: Pair, evidence: Evidence, z: Complexes, only: int | None = None) -> Scaled:
+def scaled_of(
+    pair: Pair, evidence: Evidence, z: Complexes, only: int | None = None
+) -> ScaledExponential:
     """Compute the parts of E[exp(z (bias + g))], for z whose real parts have one sign.
 
     What is greatest is taken out, so that no sum overflows and one that underflows is little.
@@ -60,10 +66,10 @@ def scaled_of(pair: Pair, evidence: Evidence, z: Complexes, only: int | None = N
     inside, impossible = _spectrum(pair.plan, phi[:, _outputs(only)], evidence, z)
     everywhere = pair.g.covers_everything
     off = np.zeros(len(evidence)) if everywhere else 1.0 - support_of(pair, evidence)
-    return Scaled(inside, (top + pair.g.bias)[_outputs(only)], off, impossible)
+    return ScaledExponential(inside, (top + pair.g.bias)[_outputs(only)], off, impossible)
 
 
-def log_exponential_of(
+def _log_exponential(
     pair: Pair, evidence: Evidence, rates: Floats, only: int | None = None
 ) -> Floats:
     """Bound the logarithm of E[exp(λ (bias + g))] for rates λ of one sign, closely, from above.
@@ -73,8 +79,48 @@ def log_exponential_of(
     part = scaled_of(pair, evidence, rates + 0j, only)
     with np.errstate(divide="ignore"):
         off = np.log(part.off)[:, None, None] + pair.g.bias[_outputs(only), None] * rates
-    on = np.log(part.inside.real + LOST) + part.top[:, None] * rates
+    on = np.log(part.inside.real + UNDERFLOW) + part.top[:, None] * rates
     return np.asarray(np.logaddexp(on, off))
+
+
+def likely(
+    pair: Pair,
+    evidence: Evidence,
+    low: Floats,
+    high: Floats,
+    unit: Floats,
+    share: float,
+    only: int | None = None,
+) -> tuple[Floats, Floats]:
+    """Return ends between ``low`` and ``high``, beyond which g lies with probability ``share``.
+
+    The range of g counts what is possible, however improbable, and frequencies cost in
+    proportion to it. E[exp(λ g)] is exact and bounds a tail, P(g > r) <= E[exp(λ g)] exp(-λ r)
+    (Chernoff). The rates λ suit a g that spreads over some units; others leave wider ends.
+
+    Parameters
+    ----------
+    low, high
+        The range of g: (rows, outputs), or (rows, 1) if one output is the ``only`` one asked for.
+    unit
+        What a range costs frequencies by: the width of a link or of noise.  # (rows,)
+
+    Cost: that of six frequencies, for rows whose range is far beyond their unit.
+    """
+    low, high = low.copy(), high.copy()
+    width = (high - low).max(axis=1, initial=0.0)
+    unit = coarse(np.maximum(unit, width / MAX_UNITS))
+    wide = width > MIN_UNITS * unit
+    for group in np.unique(unit[wide]):
+        rows = np.flatnonzero(wide & (unit == group))
+        ends = []
+        for rates in (RATES / group, -RATES / group):
+            bound = _log_exponential(pair, evidence[rows], rates, only) + np.log(2.0 / share)
+            ends.append(np.where(np.isfinite(bound), bound / rates, np.sign(rates) * np.inf))
+        # each tail holds less than half of what there is, so that the ends cannot cross
+        high[rows] = np.minimum(high[rows], ends[0].min(axis=2))
+        low[rows] = np.maximum(low[rows], ends[1].max(axis=2))
+    return low, high
 
 
 def _outputs(only: int | None) -> slice:
@@ -84,7 +130,7 @@ def _outputs(only: int | None) -> slice:
 def _spectrum(plan: Plan, phi: Floats, evidence: Evidence, z: Complexes) -> tuple[Complexes, Bools]:
     """E[exp(z Σφ)] on g's support, and which rows are impossible."""
     outputs, n = phi.shape[1], len(evidence)
-    step = min(max(FREQUENCIES, CHANNELS // outputs), max(1, len(z)))
+    step = min(max(MIN_FREQUENCIES, MAX_CHANNELS // outputs), max(1, len(z)))
     runs = -(-max(1, len(z)) // step)
     padded = np.zeros(runs * step, np.complex128)
     padded[: len(z)] = z

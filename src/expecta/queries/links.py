@@ -1,4 +1,4 @@
-"""Expectations through a link: E[σ(g)] and the like, spectral or by Taylor's formula."""
+"""Compute expectations through a link: E[σ(g)] and the like, spectral or by Taylor's formula."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from numpy.polynomial import Polynomial
 
 from expecta.circuits.evidence import Evidence, Rows, as_evidence
 from expecta.common.arrays import Bools, Floats
-from expecta.queries.exponentials import characteristic_of, scaled_of
+from expecta.queries.exponentials import characteristic_of, likely, scaled_of
 from expecta.queries.impossible import check_possible
 from expecta.queries.moments import extremes_of, mean_and_central, shift_moments, support_rounding
-from expecta.queries.reach import likely
 from expecta.queries.spectral import (
     LOGISTIC,
     NORMAL,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LINKS", "Expected", "Link", "expected"]
 
-CELLS = 1 << 23  # complex numbers to hold at once
+MAX_CELLS = 1 << 23  # complex numbers to hold at once
 
 
 class Expected(NamedTuple):
@@ -77,10 +76,10 @@ class _Step:
 
 def _polynomials(rate: Polynomial, order: int) -> list[Polynomial]:
     """Write the derivatives of y(x) as polynomials in y, where y' = rate(y)."""
-    found = [Polynomial([0.0, 1.0])]
+    derivatives = [Polynomial([0.0, 1.0])]
     for _ in range(order):
-        found.append(found[-1].deriv() * rate)
-    return found
+        derivatives.append(derivatives[-1].deriv() * rate)
+    return derivatives
 
 
 def _autonomous(
@@ -109,15 +108,11 @@ def _sigmoid(x: Floats) -> Floats:
 
 
 def _probit_derivatives(x: Floats, order: int) -> Floats:
-    from scipy.special import ndtr
+    from scipy.special import eval_hermitenorm, ndtr
 
     density = np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
-    found = [ndtr(x)]
-    before, hermite = np.zeros_like(x), np.ones_like(x)
-    for k in range(order):  # (-1)^k He_k(x) times the density
-        found.append((-1.0) ** k * hermite * density)
-        before, hermite = hermite, x * hermite - k * before
-    return np.stack(found)
+    slopes = [(-1.0) ** k * eval_hermitenorm(k, x) * density for k in range(order)]
+    return np.stack([ndtr(x), *slopes])
 
 
 def _probit_bound(order: int) -> float:
@@ -206,11 +201,11 @@ def _spectral(
     for group in np.unique(reach[todo]):
         rows = np.flatnonzero(todo & (reach == group))
         rule = quadrature(step.noise, float(group), 3 * share)
-        for some in np.array_split(rows, 1 + len(rows) * outputs * len(rule.t) // CELLS):
-            phi, _ = characteristic_of(pair, evidence[some], step.slope * rule.t)
-            phi *= np.exp(1j * step.slope * shift[some][:, :, None] * rule.t)
+        for block in np.array_split(rows, 1 + len(rows) * outputs * len(rule.t) // MAX_CELLS):
+            phi, _ = characteristic_of(pair, evidence[block], step.slope * rule.t)
+            phi *= np.exp(1j * step.slope * shift[block][:, :, None] * rule.t)
             probability = np.clip(0.5 + phi.imag @ rule.weight, 0.0, 1.0)
-            value[some] = step.low + step.size * probability
+            value[block] = step.low + step.size * probability
         error[rows] = step.size * (rule.error + share + support_rounding(pair))
     return value, error, impossible
 

@@ -1,4 +1,4 @@
-"""Moments, ranges and exponentials of a pair: one run of the engine each."""
+"""Compute predictions, moments and ranges of a pair: one run of the engine each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from expecta.circuits.evidence import Evidence, Rows, as_evidence
+from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Bools, Floats
+from expecta.common.errors import DomainError
 from expecta.engine.algebras import Expectation, Extremes, Moments, constants
 from expecta.engine.plan import Plan
 from expecta.engine.run import Root, run
@@ -23,6 +25,7 @@ __all__ = [
     "extremes",
     "extremes_of",
     "mean_and_central",
+    "predict",
     "raw",
     "shift_moments",
     "support",
@@ -47,6 +50,20 @@ def expectation(pair: Pair, X: Rows, on_impossible: str) -> Floats:
     out += pair.g.bias
     out[check_possible(impossible, on_impossible)] = np.nan
     return out
+
+
+def predict(g: RegressionCircuit, plan: Plan, X: Rows) -> Floats:
+    """Evaluate g on complete rows; ``plan`` pairs it with the counting measure."""
+    evidence = as_evidence(X, g.cardinalities)
+    for variable, (states, codes) in enumerate(zip(evidence.states, evidence.codes, strict=True)):
+        known = (np.count_nonzero(states, axis=1) == 1)[codes]
+        if not np.all(known):
+            raise DomainError(
+                f"row {int(np.argmin(known))} does not say what variable {variable} is; "
+                f"a prediction needs complete rows, Pair(p, g).expectation(X) does not"
+            )
+    values = expectation_of(plan, evidence)[0] + g.bias
+    return values[:, 0] if g.n_outputs == 1 else values
 
 
 def raw(pair: Pair, X: Rows, order: int, on_impossible: str) -> Floats:

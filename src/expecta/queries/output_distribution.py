@@ -1,4 +1,4 @@
-"""The whole distribution of g, or of y = g + noise, given what is known.
+"""Compute the whole distribution of g, or of y = g + noise, given what is known.
 
 Rows with few possible completions are enumerated: their atoms are exact. For the
 others the distribution function is an integral of the characteristic function against
@@ -10,32 +10,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from expecta.circuits.evidence import Evidence, Rows, as_evidence
-from expecta.common.arrays import Bools, Complexes, Floats, Ints
+from expecta.circuits.evidence import Rows, as_evidence
+from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
-from expecta.engine.algebras.spectrum import turn
-from expecta.queries.atoms import Atoms, Part, completions, enumerated
-from expecta.queries.exponentials import characteristic_of
+from expecta.queries.distribution_parts import (
+    UNLIKELY,
+    DistributionPart,
+    EnumeratedPart,
+    SpectralPart,
+    completions,
+    enumerated,
+)
+from expecta.queries.exponentials import likely
 from expecta.queries.impossible import check_possible
 from expecta.queries.moments import extremes_of, support_rounding
-from expecta.queries.reach import likely
-from expecta.queries.spectral import NORMAL, check_tolerance, coarse, quadrature
+from expecta.queries.spectral import check_tolerance, coarse
 
 if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
 __all__ = ["Distribution", "distribution"]
 
-ATOMS = 1024  # completions of a row up to which they are enumerated
-FLAT = 1e-12  # a range of g below this part of its parameters is rounding
-BLUR = 500.0  # the range of g over the width of the blur, where there is no noise
-UNLIKELY = 0.25  # part of the tolerance that may lie beyond what is likely
-NARROW = 4000.0  # the same, where there is noise: less noise than that is blurred too
+MAX_ATOMS = 1024  # completions of a row up to which they are enumerated
+FLAT_SHARE = 1e-12  # a range of g below this part of its parameters is rounding
+BLURS_IN_RANGE = 500.0  # the range of g over the width of the blur, where there is no noise
+MAX_BLURS_IN_RANGE = 4000.0  # the same, where there is noise: less noise than that is blurred too
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +64,7 @@ class Distribution:
         enumerated, and where the noise is wide enough to be all the blur there is.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[DistributionPart, ...]
     impossible: Bools
     outputs: int
     noise: Floats
@@ -73,7 +77,7 @@ class Distribution:
 
     def cdf(self, c: npt.ArrayLike) -> Floats:
         """P(y <= c)."""
-        return self._ask(c, lambda part, entries, at: part.cdf(entries, at))
+        return self._answer(c, lambda part, entries, at: part.cdf(entries, at))
 
     def above(self, c: npt.ArrayLike) -> Floats:
         """P(y > c)."""
@@ -87,7 +91,7 @@ class Distribution:
         """
         if np.any(self.noise <= 0):
             raise DomainError("g alone has no density: pass noise > 0, or ask for the cdf")
-        return self._ask(y, lambda part, entries, at: part.density(entries, at))
+        return self._answer(y, lambda part, entries, at: part.density(entries, at))
 
     def quantile(self, q: npt.ArrayLike) -> Floats:
         """Least c with P(y <= c) >= q, for rows that are enumerated.
@@ -98,7 +102,7 @@ class Distribution:
         levels = np.asarray(q, np.float64)
         if not np.all((levels >= 0) & (levels <= 1)):
             raise DomainError(f"a quantile's level lies between 0 and 1, not {q!r}")
-        return self._ask(levels, lambda part, entries, at: part.quantile(entries, at))
+        return self._answer(levels, lambda part, entries, at: part.quantile(entries, at))
 
     def interval(self, coverage: float = 0.9) -> tuple[Floats, Floats]:
         """Return the ends of the central interval that holds y with this probability."""
@@ -109,15 +113,14 @@ class Distribution:
 
     def pinned(self, rows: Bools, value: Floats) -> Distribution:
         """Return the same where some rows are known to be a value.  # (rows,), (of these,)."""
-        parts: list[Part] = []
+        parts: list[DistributionPart] = []
         for part in self.parts:
             keep = ~rows[part.entries // self.outputs]
             parts.append(replace(part, entries=part.entries[keep], local=part.local[keep]))
         at = value.reshape(-1, self.outputs)
         for output, noise in enumerate(self.noise.tolist()):
             entries = np.flatnonzero(rows) * self.outputs + output
-            atom = at[:, output, None]
-            parts.append(Atoms(entries, np.arange(len(atom)), atom, 0 * atom + 1, noise))
+            parts.append(EnumeratedPart.certain(entries, at[:, output], noise))
         error, resolution = self.error.copy(), self.resolution.copy()
         error[rows] = resolution[rows] = 0.0
         return replace(
@@ -128,7 +131,10 @@ class Distribution:
             resolution=resolution,
         )
 
-    def _ask(self, asked: npt.ArrayLike, answer: Callable[[Part, Ints, Floats], Floats]) -> Floats:
+    def _answer(
+        self, asked: npt.ArrayLike, answer: Callable[[DistributionPart, Ints, Floats], Floats]
+    ) -> Floats:
+        """Let each part answer for its entries."""
         question = np.asarray(asked, np.float64)
         rows = len(self.impossible)
         if question.ndim > 2 or (question.ndim == 2 and len(question) != rows):
@@ -163,21 +169,21 @@ def distribution(
     tau = _noise(noise, outputs)
     low, high, impossible = extremes_of(pair, evidence)
     check_possible(impossible, on_impossible)
-    few = completions(evidence) <= ATOMS
+    few = completions(evidence) <= MAX_ATOMS
     parts = enumerated(pair, evidence, np.flatnonzero(few & ~impossible), tau)
     error, resolution = np.zeros(low.size), np.zeros(low.size)
     rest = np.flatnonzero(~few & ~impossible)
     for output in range(outputs):
         width = (high - low)[rest, output]
         most = np.abs(low[rest, output]) + np.abs(high[rest, output])
-        flat = width <= FLAT * (most + np.abs(pair.g.weight[:, output]).max())
+        flat = width <= FLAT_SHARE * (most + np.abs(pair.g.weight[:, output]).max())
         if np.any(flat):  # nothing that is unknown matters: one atom
             entries = rest[flat] * outputs + output
-            atom = high[rest[flat], output][:, None]
-            parts.append(Atoms(entries, np.arange(len(atom)), atom, 0 * atom + 1, tau[output]))
+            parts.append(EnumeratedPart.certain(entries, high[rest[flat], output], tau[output]))
             resolution[entries] = width[flat]
         rows, width = rest[~flat], width[~flat]
-        blur = np.maximum(tau[output], coarse(width) / (NARROW if tau[output] else BLUR))
+        blurs = MAX_BLURS_IN_RANGE if tau[output] else BLURS_IN_RANGE
+        blur = np.maximum(tau[output], coarse(width) / blurs)
         ends = np.concatenate(
             likely(
                 pair,
@@ -193,7 +199,7 @@ def distribution(
         reach = coarse((ends[:, 1] - ends[:, 0]) / blur)
         for size, far in np.unique(np.stack([blur, reach]), axis=1).T.tolist():
             here = (blur == size) & (reach == far)
-            part = _Spectral.of(pair, evidence, rows[here], output, size, far, tol, ends[here])
+            part = SpectralPart.of(pair, evidence, rows[here], output, size, far, tol, ends[here])
             parts.append(part)
             error[part.entries] = part.error + support_rounding(pair)
             if size > tau[output]:
@@ -212,76 +218,3 @@ def _noise(noise: float | npt.ArrayLike, outputs: int) -> Floats:
             f"not {noise!r}"
         )
     return np.broadcast_to(tau, (outputs,)).copy()
-
-
-@dataclass(frozen=True, eq=False)
-class _Spectral(Part):
-    """Entries of one output that share their frequencies."""
-
-    entries: Ints
-    local: Ints
-    t: Floats  # (frequencies,)
-    weight: Floats  # (frequencies,) of the distribution function
-    bell: Floats  # (frequencies,) of the density
-    phi: Complexes  # (entries, frequencies) characteristic function of g - centre
-    centre: Floats  # (entries,)
-    half: Floats  # (entries,) half the range that g is likely to be in
-    margin: float  # how far beyond the range the blur can carry
-    error: float
-
-    @classmethod
-    def of(
-        cls,
-        pair: Pair,
-        evidence: Evidence,
-        rows: Ints,
-        output: int,
-        blur: float,
-        reach: float,
-        tol: float,
-        ends: Floats,
-    ) -> _Spectral:
-        tail = NORMAL.tail(tol)
-        rule = quadrature(NORMAL, reach + tail, tol)
-        t = rule.t / blur
-        phi = characteristic_of(pair, evidence[rows], t, output)[0][:, 0]
-        centre = ends.mean(axis=1)
-        return cls(
-            entries=rows * pair.g.n_outputs + output,
-            local=np.arange(len(rows)),
-            t=t,
-            weight=rule.weight,
-            bell=rule.step / (np.pi * blur) * np.exp(-0.5 * rule.t**2),
-            phi=phi * turn(centre[:, None], -1j * t),
-            centre=centre,
-            half=0.5 * (ends[:, 1] - ends[:, 0]),
-            margin=tail * blur,
-            error=rule.error + (1.0 + UNLIKELY) * tol,
-        )
-
-    def _turned(self, entry: Ints, c: Floats) -> Any:
-        """φ(t) exp(-i t c), block by block."""
-        step = max(1, (1 << 20) // len(self.t))
-        for a in range(0, len(entry), step):
-            part = slice(a, a + step)
-            at = (c[part] - self.centre[entry[part]])[:, None]
-            yield part, self.phi[entry[part]] * turn(at, -1j * self.t)
-
-    def cdf(self, entry: Ints, c: Floats) -> Floats:
-        low, high = self.support(entry)
-        out = np.empty(len(entry))
-        for part, turned in self._turned(entry, np.clip(c, low, high)):
-            out[part] = 0.5 - turned.imag @ self.weight
-        out = np.clip(out, 0.0, 1.0)
-        return np.where(c < low, 0.0, np.where(c > high, 1.0, out))
-
-    def density(self, entry: Ints, y: Floats) -> Floats:
-        low, high = self.support(entry)
-        out = np.empty(len(entry))
-        for part, turned in self._turned(entry, np.clip(y, low, high)):
-            out[part] = turned.real @ self.bell
-        return np.where((y < low) | (y > high), 0.0, np.maximum(out, 0.0))
-
-    def support(self, entry: Ints) -> tuple[Floats, Floats]:
-        reach = self.half[entry] + self.margin
-        return self.centre[entry] - reach, self.centre[entry] + reach

@@ -12,6 +12,10 @@ of rows: three of them per node, K² multiply-adds per row each. Where rows shar
 (see :mod:`.patterns`) a block of patterns takes the place of the rows.
 
 A row of λ that becomes tiny is scaled up, and its logarithm kept.
+
+EM has these passes of its own, beside those of ``engine/passes``: the parameters are two
+matrices per node and change with every batch, so that there is no circuit to compile, and
+all that is kept of the rows are sums of counts.
 """
 
 from __future__ import annotations

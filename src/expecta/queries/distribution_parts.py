@@ -1,22 +1,26 @@
-"""Distributions by enumeration, for rows with few completions; and what parts have in common."""
+"""Answer parts of a distribution: rows that are enumerated, and rows by their spectrum."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from expecta.circuits.evidence import Evidence
-from expecta.common.arrays import Floats, Ints
+from expecta.common.arrays import Complexes, Floats, Ints
+from expecta.engine.algebras.spectrum import turn
+from expecta.queries.exponentials import characteristic_of
+from expecta.queries.spectral import NORMAL, quadrature
 
 if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
-__all__ = ["Atoms", "Part", "completions", "enumerated"]
+__all__ = ["DistributionPart", "EnumeratedPart", "SpectralPart", "completions", "enumerated"]
 
-CELLS = 1 << 23  # cells of completions to write out at once
+MAX_CELLS = 1 << 23  # of completions to write out at once
+UNLIKELY = 0.25  # part of the tolerance that may lie beyond what is likely
 
 
 def completions(evidence: Evidence) -> Floats:
@@ -28,10 +32,10 @@ def completions(evidence: Evidence) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Part(ABC):
+class DistributionPart(ABC):
     """Some entries (row and output) of a distribution that are answered alike.
 
-    ``local`` is each entry's place in the part: equal rows have one place.
+    ``local`` is each entry's index in the part: equal rows have one index.
     """
 
     entries: Ints
@@ -39,11 +43,11 @@ class Part(ABC):
 
     @abstractmethod
     def cdf(self, entry: Ints, c: Floats) -> Floats:
-        """P(y <= c), place by place."""
+        """P(y <= c), index by index."""
 
     @abstractmethod
     def density(self, entry: Ints, y: Floats) -> Floats:
-        """Density at y, place by place."""
+        """Density at y, index by index."""
 
     @abstractmethod
     def support(self, entry: Ints) -> tuple[Floats, Floats]:
@@ -54,27 +58,33 @@ class Part(ABC):
         from scipy.optimize import elementwise
 
         low, high = self.support(entry)
-        found = elementwise.find_root(
+        solution = elementwise.find_root(
             lambda c, number, level: self.cdf(number.astype(np.int64), c) - level,
             (low, high),
             args=(entry.astype(np.float64), np.clip(q, 1e-300, 1.0)),
             tolerances={"xatol": 0.0, "xrtol": 1e-13, "fatol": 0.0, "frtol": 0.0},
         )
-        roots: Floats = found.x
+        roots: Floats = solution.x
         # Beyond what the ends enclose, the ends are the answer.
         at_low, at_high = self.cdf(entry, low) >= q, self.cdf(entry, high) <= q
         return np.where(at_low, low, np.where(at_high, high, roots))
 
 
 @dataclass(frozen=True, eq=False)
-class Atoms(Part):
+class EnumeratedPart(DistributionPart):
     """Entries whose atoms are known; sorted by value, padded with weight zero."""
 
     entries: Ints
     local: Ints
-    value: Floats  # (places, atoms)
-    weight: Floats  # (places, atoms)
+    value: Floats  # (indices, atoms)
+    weight: Floats  # (indices, atoms)
     noise: float
+
+    @classmethod
+    def certain(cls, entries: Ints, value: Floats, noise: float) -> EnumeratedPart:
+        """Make entries that are certain to be a value each."""
+        ones = np.ones((len(value), 1))
+        return cls(entries, np.arange(len(value)), value[:, None], ones, noise)
 
     def cdf(self, entry: Ints, c: Floats) -> Floats:
         """Sum the weights at or below c, or their blurred steps."""
@@ -112,20 +122,99 @@ class Atoms(Part):
         return atoms
 
 
-def enumerated(pair: Pair, evidence: Evidence, rows: Ints, noise: Floats) -> list[Part]:
+@dataclass(frozen=True, eq=False)
+class SpectralPart(DistributionPart):
+    """Entries of one output that share their frequencies."""
+
+    entries: Ints
+    local: Ints
+    t: Floats  # (frequencies,)
+    weight: Floats  # (frequencies,) of the distribution function
+    bell: Floats  # (frequencies,) of the density
+    phi: Complexes  # (entries, frequencies) characteristic function of g - centre
+    centre: Floats  # (entries,)
+    half: Floats  # (entries,) half the range that g is likely to be in
+    margin: float  # how far beyond the range the blur can carry
+    error: float
+
+    @classmethod
+    def of(
+        cls,
+        pair: Pair,
+        evidence: Evidence,
+        rows: Ints,
+        output: int,
+        blur: float,
+        reach: float,
+        tol: float,
+        ends: Floats,
+    ) -> SpectralPart:
+        """Choose frequencies for rows whose g is likely to lie between ``ends``."""
+        tail = NORMAL.tail(tol)
+        rule = quadrature(NORMAL, reach + tail, tol)
+        t = rule.t / blur
+        phi = characteristic_of(pair, evidence[rows], t, output)[0][:, 0]
+        centre = ends.mean(axis=1)
+        return cls(
+            entries=rows * pair.g.n_outputs + output,
+            local=np.arange(len(rows)),
+            t=t,
+            weight=rule.weight,
+            bell=rule.step / (np.pi * blur) * np.exp(-0.5 * rule.t**2),
+            phi=phi * turn(centre[:, None], -1j * t),
+            centre=centre,
+            half=0.5 * (ends[:, 1] - ends[:, 0]),
+            margin=tail * blur,
+            error=rule.error + (1.0 + UNLIKELY) * tol,
+        )
+
+    def _turned(self, entry: Ints, c: Floats) -> Any:
+        """φ(t) exp(-i t c), block by block."""
+        step = max(1, (1 << 20) // len(self.t))
+        for a in range(0, len(entry), step):
+            part = slice(a, a + step)
+            at = (c[part] - self.centre[entry[part]])[:, None]
+            yield part, self.phi[entry[part]] * turn(at, -1j * self.t)
+
+    def cdf(self, entry: Ints, c: Floats) -> Floats:
+        """Integrate the characteristic function."""
+        low, high = self.support(entry)
+        out = np.empty(len(entry))
+        for part, turned in self._turned(entry, np.clip(c, low, high)):
+            out[part] = 0.5 - turned.imag @ self.weight
+        out = np.clip(out, 0.0, 1.0)
+        return np.where(c < low, 0.0, np.where(c > high, 1.0, out))
+
+    def density(self, entry: Ints, y: Floats) -> Floats:
+        """Transform the characteristic function back."""
+        low, high = self.support(entry)
+        out = np.empty(len(entry))
+        for part, turned in self._turned(entry, np.clip(y, low, high)):
+            out[part] = turned.real @ self.bell
+        return np.where((y < low) | (y > high), 0.0, np.maximum(out, 0.0))
+
+    def support(self, entry: Ints) -> tuple[Floats, Floats]:
+        """Return the ends that g is likely to lie between, the blur around them."""
+        reach = self.half[entry] + self.margin
+        return self.centre[entry] - reach, self.centre[entry] + reach
+
+
+def enumerated(pair: Pair, evidence: Evidence, rows: Ints, noise: Floats) -> list[DistributionPart]:
     """Make parts of rows with few completions; equal rows are enumerated once."""
     if not len(rows):
         return []
     codes = np.stack([code[rows] for code in evidence.codes], axis=1)
-    _, first, place = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-    place = place.reshape(-1)
+    _, first, index = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    index = index.reshape(-1)
     cells = np.cumsum(completions(evidence[rows[first]]) * codes.shape[1])
-    parts: list[Part] = []
-    for chunk in np.split(np.arange(len(first)), np.flatnonzero(np.diff(cells // CELLS)) + 1):
-        here = np.flatnonzero((place >= chunk[0]) & (place <= chunk[-1]))
+    parts: list[DistributionPart] = []
+    for chunk in np.split(np.arange(len(first)), np.flatnonzero(np.diff(cells // MAX_CELLS)) + 1):
+        here = np.flatnonzero((index >= chunk[0]) & (index <= chunk[-1]))
         for output, (value, weight) in enumerate(_atoms(pair, evidence, rows[first[chunk]])):
             entries = rows[here] * len(noise) + output
-            parts.append(Atoms(entries, place[here] - chunk[0], value, weight, noise[output]))
+            parts.append(
+                EnumeratedPart(entries, index[here] - chunk[0], value, weight, noise[output])
+            )
     return parts
 
 
@@ -146,17 +235,17 @@ def _atoms(pair: Pair, evidence: Evidence, rows: Ints) -> list[tuple[Floats, Flo
     weight = np.exp(log_weight)
     weight /= np.add.reduceat(weight, start[:-1])[who]
     most = int(np.diff(start).max())
-    found: list[tuple[Floats, Floats]] = []
+    atoms: list[tuple[Floats, Floats]] = []
     for column in value.T:
         order = np.lexsort((column, who))
-        place = np.arange(len(x)) - start[who[order]]
+        rank = np.arange(len(x)) - start[who[order]]
         # Padding repeats the greatest value with weight zero.
         table = np.repeat(np.maximum.reduceat(column, start[:-1])[:, None], most, axis=1)
         mass = np.zeros((len(rows), most))
-        table[who[order], place] = column[order]
-        mass[who[order], place] = weight[order]
-        found.append((table, mass))
-    return found
+        table[who[order], rank] = column[order]
+        mass[who[order], rank] = weight[order]
+        atoms.append((table, mass))
+    return atoms
 
 
 def _complete(evidence: Evidence, rows: Ints) -> tuple[Ints, Ints]:
