@@ -48,7 +48,8 @@ def test_expectations_agree_with_enumeration(data):
         ),
         np.int32,
     )
-    with patch.object(box_layout, "FEW", data.draw(st.sampled_from([0, box_layout.FEW]))):
+    limit = data.draw(st.sampled_from([0, box_layout.MAX_LISTED_PARTS]))
+    with patch.object(box_layout, "MAX_LISTED_PARTS", limit):
         found = BoxExpectation(p, boxes)(rows)
     for row, answer in zip(rows, found, strict=True):
         fits = np.all((every == row) | (row < 0), axis=1)

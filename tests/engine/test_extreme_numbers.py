@@ -227,7 +227,7 @@ def test_a_root_with_many_elements():
 
 
 def test_determinism_that_cannot_be_decided_is_said_so(monkeypatch):
-    monkeypatch.setattr(properties, "EXACT_EDGES", 1)
+    monkeypatch.setattr(properties, "MAX_EXACT_EDGES", 1)
     undecided = 0
     for seed in range(40):
         vtree = Vtree.random(6, seed=seed)

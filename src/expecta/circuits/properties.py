@@ -1,4 +1,4 @@
-"""Structural properties: decided once, checked before each query that needs them.
+"""Decide structural properties: once, checked before each query that needs them.
 
 Smoothness, decomposability and a common vtree are what :class:`Structure` is made
 of; a circuit without them cannot be built. Determinism and normalisation depend on
@@ -18,7 +18,7 @@ from expecta.common.errors import PropertyError
 __all__ = ["Properties", "Verdict", "determinism", "normalisation"]
 
 NORMALISATION_TOLERANCE = 1e-8
-EXACT_EDGES = 12_000  # beyond so many in a layer, overlap between its nodes is assumed
+MAX_EXACT_EDGES = 12_000  # of a layer; beyond, overlap between its nodes is assumed
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def determinism(structure: Structure, live: Bools) -> Verdict:
 
     Two elements of a layer share a row exactly when their left nodes do and their
     right nodes do, so overlap is decided bottom-up for all pairs of nodes of a
-    layer, in time (edges of the layer)². A layer of more than ``EXACT_EDGES``
+    layer, in time (edges of the layer)². A layer of more than ``MAX_EXACT_EDGES``
     edges is checked itself, but its nodes count as overlapping for the layers
     above, which is sound: "deterministic" is never said wrongly.
     """
@@ -96,7 +96,7 @@ def determinism(structure: Structure, live: Bools) -> Verdict:
                 if assumed:
                     return Verdict(False, f"it could not be decided whether {name} is")
                 return Verdict(False, f"{name} has two edges that one row can satisfy")
-        if len(target) <= EXACT_EDGES:
+        if len(target) <= MAX_EXACT_EDGES:
             starts = s.edge_start[first:last] - s.edge_start[first]
             meets = _meet(s, v, target, target, overlap)
             meets = np.logical_or.reduceat(meets, starts, axis=0)
@@ -111,20 +111,20 @@ def _any_meet(s: Structure, v: int, elements: Ints, overlap: list[Bools | None])
     """Whether two of a node's elements have a row in common, some of them at a time."""
     step = max(1, 20_000_000 // len(elements))
     for start in range(0, len(elements), step):
-        some = elements[start : start + step]
-        met = _meet(s, v, some, elements, overlap)
-        met[np.arange(len(some)), start + np.arange(len(some))] = False
+        block = elements[start : start + step]
+        met = _meet(s, v, block, elements, overlap)
+        met[np.arange(len(block)), start + np.arange(len(block))] = False
         if np.any(met):
             return True
     return False
 
 
-def _meet(s: Structure, v: int, some: Ints, others: Ints, overlap: list[Bools | None]) -> Bools:
-    """Whether elements of a layer have a row in common.  # (some, others)."""
-    out = np.ones((len(some), len(others)), np.bool_)
+def _meet(s: Structure, v: int, elements: Ints, others: Ints, overlap: list[Bools | None]) -> Bools:
+    """Whether elements of a layer have a row in common.  # (elements, others)."""
+    out = np.ones((len(elements), len(others)), np.bool_)
     for children, child in ((s.left, s.vtree.left[v]), (s.right, s.vtree.right[v])):
         below = overlap[child]
         if below is not None:
             first = int(s.node_start[child])
-            out &= below[np.ix_(children[some] - first, children[others] - first)]
+            out &= below[np.ix_(children[elements] - first, children[others] - first)]
     return out

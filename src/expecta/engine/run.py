@@ -158,7 +158,7 @@ def _deal(todo: Schedule, threads: int) -> list[Ints]:
     hands: list[list[Ints]] = [[] for _ in range(threads)]
     load = [0] * threads
     for k in np.argsort(todo.group_cost, kind="stable")[::-1].tolist():
-        least = load.index(min(load))
-        hands[least].append(todo.groups[k])
-        load[least] += todo.group_cost[k]
+        lightest = load.index(min(load))
+        hands[lightest].append(todo.groups[k])
+        load[lightest] += todo.group_cost[k]
     return [np.concatenate(hand) for hand in hands if hand]

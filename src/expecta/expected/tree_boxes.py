@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from expecta.common.arrays import Floats, Ints
-from expecta.engine.boxes import BoxSum, Runs, common, runs
-from expecta.engine.boxes.box_sums import PAIRS
+from expecta.engine.boxes import BoxSum, Runs, intersection, runs
+from expecta.engine.boxes.box_sums import MAX_PAIRS_PER_BOX
 from expecta.expected.model_cells import Cells
 from expecta.readers.forms import Trees
 
@@ -91,7 +91,7 @@ def partition(trees: Trees, cells: Cells, most: int) -> BoxSum | None:
             [box for box, _ in leaves], np.array([value for _, value in leaves]), cards
         )
         looks += found.n_boxes * tree.n_boxes
-        if looks > PAIRS * most:
+        if looks > MAX_PAIRS_PER_BOX * most:
             return None
         more = found.times(tree, most, add=True)
         if more is None:
@@ -114,7 +114,7 @@ def _leaves(
             continue
         variable, yes, no = answers[asked]
         for child, answer in ((trees.left[node], yes), (trees.right[node], no)):
-            allowed = common(box[variable], answer) if variable in box else answer
+            allowed = intersection(box[variable], answer) if variable in box else answer
             if allowed:
                 full = variable < 0 or allowed == (0, cards[variable])
                 todo.append((int(child), box if full else box | {variable: allowed}))

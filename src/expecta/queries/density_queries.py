@@ -66,9 +66,9 @@ def conditional_log_prob(plan: Plan, X: Rows, given: Rows) -> Floats:
     wanted, known = as_evidence(X, plan.cardinalities), as_evidence(given, plan.cardinalities)
     joint = log_prob(plan, wanted.both(known))
     condition = np.broadcast_to(log_prob(plan, known), joint.shape)
-    gone = check_possible(condition == -np.inf, "nan")
+    is_impossible = check_possible(condition == -np.inf, "nan")
     out = np.full(joint.shape, np.nan)
-    out[~gone] = joint[~gone] - condition[~gone]
+    out[~is_impossible] = joint[~is_impossible] - condition[~is_impossible]
     return out
 
 
@@ -86,10 +86,10 @@ def marginals(plan: Plan, X: Rows, on_impossible: str) -> list[Floats]:
         flat[a:b].reshape(n, card)
         for a, b, card in zip(start[:-1], start[1:], cards.tolist(), strict=True)
     ]
-    gone = check_possible(impossible, on_impossible)
-    if np.any(gone):
+    is_impossible = check_possible(impossible, on_impossible)
+    if np.any(is_impossible):
         for table in out:
-            table[gone] = np.nan
+            table[is_impossible] = np.nan
     return out
 
 
@@ -104,9 +104,9 @@ def mpe(plan: Plan, X: Rows, exact: bool, on_impossible: str) -> MostProbable:
     evidence = as_evidence(X, plan.cardinalities)
     x = np.full((len(evidence), len(plan.cardinalities)), -1, np.int64)
     impossible = _visit_rows(plan, evidence, "completions", complete, x, largest=True)
-    gone = check_possible(impossible, on_impossible)
+    is_impossible = check_possible(impossible, on_impossible)
     log_p = log_prob(plan, x)
-    log_p[gone] = np.nan
+    log_p[is_impossible] = np.nan
     return MostProbable(x, log_p, exact)
 
 

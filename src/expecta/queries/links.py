@@ -165,8 +165,8 @@ def expected(
         value, error, impossible = _exp(pair, evidence, shift)
     else:
         value, error, impossible = _spectral(pair, evidence, link, tol, shift)
-    gone = check_possible(impossible, on_impossible)
-    value[gone] = error[gone] = np.nan
+    impossible = check_possible(impossible, on_impossible)
+    value[impossible] = error[impossible] = np.nan
     return Expected(pair._shape(value), pair._shape(error))
 
 

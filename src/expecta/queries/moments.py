@@ -162,8 +162,8 @@ def extremes(pair: Pair, X: Rows, on_impossible: str) -> tuple[Floats, Floats]:
     """Least and greatest possible bias + g.  # (rows, outputs) each."""
     evidence = as_evidence(X, pair.p.cardinalities)
     low, high, impossible = extremes_of(pair, evidence)
-    gone = check_possible(impossible, on_impossible)
-    low[gone] = high[gone] = np.nan
+    impossible = check_possible(impossible, on_impossible)
+    low[impossible] = high[impossible] = np.nan
     return low, high
 
 

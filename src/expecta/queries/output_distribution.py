@@ -197,9 +197,11 @@ def distribution(
             axis=1,
         )
         reach = coarse((ends[:, 1] - ends[:, 0]) / blur)
-        for size, far in np.unique(np.stack([blur, reach]), axis=1).T.tolist():
-            here = (blur == size) & (reach == far)
-            part = SpectralPart.of(pair, evidence, rows[here], output, size, far, tol, ends[here])
+        for size, distance in np.unique(np.stack([blur, reach]), axis=1).T.tolist():
+            here = (blur == size) & (reach == distance)
+            part = SpectralPart.of(
+                pair, evidence, rows[here], output, size, distance, tol, ends[here]
+            )
             parts.append(part)
             error[part.entries] = part.error + support_rounding(pair)
             if size > tau[output]:

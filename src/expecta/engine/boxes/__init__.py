@@ -1,7 +1,7 @@
-"""Sums of boxes: what trees are, and their expectation under a circuit."""
+"""Compute with sums of boxes, what trees are: their expectation under a circuit."""
 
 from expecta.engine.boxes.box_expectation import BoxExpectation
 from expecta.engine.boxes.box_sums import BoxSum
-from expecta.engine.boxes.value_sets import Runs, common, runs
+from expecta.engine.boxes.value_sets import Runs, intersection, runs
 
-__all__ = ["BoxExpectation", "BoxSum", "Runs", "common", "runs"]
+__all__ = ["BoxExpectation", "BoxSum", "Runs", "intersection", "runs"]

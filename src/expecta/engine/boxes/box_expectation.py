@@ -1,4 +1,4 @@
-"""The expectation of a sum of boxes under a circuit, given what is known of each row."""
+"""Compute the expectation of a sum of boxes under a circuit, given what is known of each row."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from expecta.engine.plan import children_first
 
 __all__ = ["BoxExpectation"]
 
-ROWS = 64  # per call of the kernel
-ROUND = 16  # calls of each thread, after which progress is shown
+BLOCK_ROWS = 64  # per call of the kernel
+CALLS_PER_ROUND = 16  # of each thread, after which progress is shown
 
 
 class BoxExpectation:
@@ -67,22 +67,22 @@ class BoxExpectation:
         # in the order of the walk, so that neighbours agree on whole parts of the vtree
         walked = self._p.variable[self._p.order]
         walked = walked[walked >= 0]
-        found, which = np.unique(codes[:, walked], axis=0, return_inverse=True)
-        rows = np.empty((len(found), len(walked)), np.int32)
-        rows[:, walked] = found
+        distinct, which = np.unique(codes[:, walked], axis=0, return_inverse=True)
+        rows = np.empty((len(distinct), len(walked)), np.int32)
+        rows[:, walked] = distinct
         out = np.empty((len(rows), self._value.shape[1]))
         prior, threads = self._prior, current().n_threads()
 
-        def some(begin: int) -> None:
-            end = min(begin + ROWS, len(rows))
+        def compute(begin: int) -> None:
+            end = min(begin + BLOCK_ROWS, len(rows))
             expect(self._p, self._parts, self._value, prior, self._at, rows, begin, end, out)
 
-        begins = range(0, len(rows), ROWS)
+        begins = range(0, len(rows), BLOCK_ROWS)
         with Progress("rows", len(rows)) as progress, threadpool_limits(1):
-            for at in range(0, len(begins), threads * ROUND):
-                now = begins[at : at + threads * ROUND]
-                run_on_threads(some, [(begin,) for begin in now], threads)
-                progress.advance(min(len(rows), now[-1] + ROWS) - now[0])
+            for at in range(0, len(begins), threads * CALLS_PER_ROUND):
+                now = begins[at : at + threads * CALLS_PER_ROUND]
+                run_on_threads(compute, [(begin,) for begin in now], threads)
+                progress.advance(min(len(rows), now[-1] + BLOCK_ROWS) - now[0])
         return out[which.ravel()]
 
     def _alone(self, codes: Ints) -> Floats:
@@ -90,5 +90,5 @@ class BoxExpectation:
         values, share = self.boxes(np.arange(len(self._p.leaf))[:, None]), self._p.leaf[:, None]
         values = np.where(share > 0, values, np.nan)
         mean = np.nansum(share * values, axis=0, keepdims=True) / share.sum()
-        found: Floats = np.append(values, mean, axis=0)[codes]
-        return found
+        answers: Floats = np.append(values, mean, axis=0)[codes]
+        return answers

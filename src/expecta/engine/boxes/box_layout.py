@@ -1,4 +1,4 @@
-"""Boxes written along a vtree: parts that are equal are one."""
+"""Write boxes along a vtree: parts that are equal are one."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, Ints
 from expecta.engine.boxes.box_sums import BoxSum
-from expecta.engine.boxes.value_sets import Runs, listed
+from expecta.engine.boxes.value_sets import Runs, list_runs
 from expecta.engine.layers import layers
 
 __all__ = ["Mixing", "Parts", "mixing", "parts"]
 
 Array = npt.NDArray[Any]
 
-FEW = 256  # parts of a layer that are all looked at
+MAX_LISTED_PARTS = 256  # of a layer, that are all looked at
 
 
 class Parts(NamedTuple):
@@ -85,29 +85,29 @@ def parts(boxes: BoxSum, vtree: Vtree, order: Ints) -> tuple[Parts, Floats]:
             keys, number[v] = np.unique(a * np.int64(width) + b, return_inverse=True)
             halves[v] = np.stack(np.divmod(keys, width), axis=1).astype(np.int32)
             allowed[v] = [()] * len(keys)
-            if len(keys) > FEW and v != vtree.root:
+            if len(keys) > MAX_LISTED_PARTS and v != vtree.root:
                 kept.append((v, number[v]))
     root = number[vtree.root]
     value = np.zeros((int(root.max()) + 1, boxes.value.shape[1]))
     np.add.at(value, root[1:], boxes.value)
-    _, some = np.unique(root, return_index=True)  # a box for each part of the root
+    _, root_boxes = np.unique(root, return_index=True)  # a box for each part of the root
     start = _starts(halves)
     of_box_at = np.full(n, -1)
-    of_box_at[[v for v, _ in kept]] = len(some) * np.arange(len(kept))
-    asked = [(np.flatnonzero(one[some]), v, one[some]) for v, one in leaf.items()]
+    of_box_at[[v for v, _ in kept]] = len(root_boxes) * np.arange(len(kept))
+    asked = [(np.flatnonzero(part[root_boxes]), v, part[root_boxes]) for v, part in leaf.items()]
     asker = np.concatenate([who for who, _, _ in asked])
     by_box = np.argsort(asker, kind="stable")
-    many = [one[some].astype(np.int32) for _, one in kept]
+    many = [part[root_boxes].astype(np.int32) for _, part in kept]
     both = np.concatenate(halves)
-    run_at, low, high = listed(one for layer in allowed for one in layer)
+    run_at, low, high = list_runs(runs for layer in allowed for runs in layer)
     return Parts(
         start=start,
         left=np.ascontiguousarray(both[:, 0]),
         right=np.ascontiguousarray(both[:, 1]),
         of_box=np.concatenate([np.zeros(0, np.int32), *many]),
         of_box_at=of_box_at,
-        asked_at=np.searchsorted(asker[by_box], np.arange(len(some) + 1)),
-        asked=np.concatenate([start[v] + one[who] for who, v, one in asked])[by_box],
+        asked_at=np.searchsorted(asker[by_box], np.arange(len(root_boxes) + 1)),
+        asked=np.concatenate([start[v] + part[who] for who, v, part in asked])[by_box],
         run_at=run_at,
         low=low,
         high=high,
@@ -125,8 +125,8 @@ def mixing(p: ProbabilisticCircuit, order: Ints) -> Mixing:
     leaf_at = np.append(0, np.cumsum(cards * n_nodes))
     leaf = np.zeros(leaf_at[-1])
     here = s.edge_at_leaf
-    place = leaf_at[layer] + local.target * n_nodes[layer] + node
-    np.add.at(leaf, place[here], weight[here])
+    cell = leaf_at[layer] + local.target * n_nodes[layer] + node
+    np.add.at(leaf, cell[here], weight[here])
     above = np.flatnonzero(~here)
     above = above[np.lexsort((node[above], s.target[above]))]
     element, node, weight = s.target[above], node[above], weight[above]
@@ -155,4 +155,4 @@ def mixing(p: ProbabilisticCircuit, order: Ints) -> Mixing:
 
 
 def _starts(lists: list[Array]) -> Array:
-    return np.append(0, np.cumsum([len(one) for one in lists])).astype(np.int64)
+    return np.append(0, np.cumsum([len(items) for items in lists])).astype(np.int64)

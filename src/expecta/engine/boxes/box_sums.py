@@ -1,4 +1,4 @@
-"""A function as a weighted sum of boxes."""
+"""Write a function as a weighted sum of boxes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from expecta.common.arrays import Floats, Ints
-from expecta.engine.boxes.value_sets import Runs, Sets, common, inside, meet
+from expecta.engine.boxes.value_sets import Runs, SetNumbers, inside, intersection, meet
 
 __all__ = ["BoxSum"]
 
-CHUNK = 1 << 16  # boxes that are cut with others at a time
-PAIRS = 100  # pairs of boxes to look at for each that may come out
+BOXES_AT_ONCE = 1 << 16  # boxes that are cut with others at a time
+MAX_PAIRS_PER_BOX = 100  # pairs of boxes to look at for each that may come out
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +46,12 @@ class BoxSum:
     @classmethod
     def of(cls, boxes: Sequence[dict[int, Runs]], value: Floats, cardinalities: Ints) -> BoxSum:
         """Build from the sets of each box, by variable; a variable without a set is free."""
-        lists = [Sets([(0, int(card))]) for card in cardinalities]
+        lists = [SetNumbers([(0, int(card))]) for card in cardinalities]
         box = np.zeros((len(boxes), len(lists)), np.int32)
-        for i, one in enumerate(boxes):
-            for variable, allowed in one.items():
+        for i, sets in enumerate(boxes):
+            for variable, allowed in sets.items():
                 box[i, variable] = lists[variable].number(allowed)
-        return cls(tuple(one.all() for one in lists), box, value).merged()
+        return cls(tuple(numbers.all() for numbers in lists), box, value).merged()
 
     def merged(self) -> BoxSum:
         """Add up the values of equal boxes."""
@@ -66,12 +66,12 @@ class BoxSum:
 
     def joined(self, other: BoxSum) -> BoxSum:
         """Add another sum over the same variables."""
-        lists = [Sets(one) for one in self.sets]
+        lists = [SetNumbers(known) for known in self.sets]
         theirs = other.box.copy()
         for v, (known, new) in enumerate(zip(lists, other.sets, strict=True)):
             theirs[:, v] = np.array([known.number(allowed) for allowed in new])[other.box[:, v]]
         box, value = np.concatenate([self.box, theirs]), np.concatenate([self.value, other.value])
-        return BoxSum(tuple(one.all() for one in lists), box, value).merged()
+        return BoxSum(tuple(numbers.all() for numbers in lists), box, value).merged()
 
     def plus(self, constant: Floats) -> BoxSum:
         """Add a constant: the value of the box that holds everything."""
@@ -79,18 +79,18 @@ class BoxSum:
         box, value = np.concatenate([everything, self.box]), np.concatenate([constant, self.value])
         return replace(self, box=box, value=value).merged()
 
-    def times(self, other: BoxSum, most: int, *, add: bool = False) -> BoxSum | None:
-        """Multiply, box by box; None if more than ``most`` boxes come out.
+    def times(self, other: BoxSum, max_boxes: int, *, add: bool = False) -> BoxSum | None:
+        """Multiply, box by box; None if more than ``max_boxes`` boxes come out.
 
         With ``add`` values are added, not multiplied: the sum of two functions whose boxes
         cover everything, as one with the same property.
         """
-        if self.n_boxes * other.n_boxes > PAIRS * most:
+        if self.n_boxes * other.n_boxes > MAX_PAIRS_PER_BOX * max_boxes:
             return None
         shared = np.flatnonzero(self.box.any(axis=0) & other.box.any(axis=0)).tolist()
         touch = {v: meet(self.sets[v], other.sets[v]) for v in shared}
         pairs = []
-        count, step = 0, max(CHUNK // max(other.n_boxes, 1), 1)
+        count, step = 0, max(BOXES_AT_ONCE // max(other.n_boxes, 1), 1)
         for at in range(0, self.n_boxes, step):
             ours = self.box[at : at + step]
             i, j = np.divmod(np.arange(len(ours) * other.n_boxes), max(other.n_boxes, 1))
@@ -99,18 +99,18 @@ class BoxSum:
                 i, j = i[both], j[both]
             pairs.append((at + i, j))
             count += len(i)
-            if count > most:
+            if count > max_boxes:
                 return None
-        i = np.concatenate([np.zeros(0, np.int64), *(one for one, _ in pairs)])
-        j = np.concatenate([np.zeros(0, np.int64), *(one for _, one in pairs)])
+        i = np.concatenate([np.zeros(0, np.int64), *(ours for ours, _ in pairs)])
+        j = np.concatenate([np.zeros(0, np.int64), *(theirs for _, theirs in pairs)])
         sets, box = [], np.empty((len(i), len(self.sets)), np.int32)
         for v, (mine, theirs) in enumerate(zip(self.sets, other.sets, strict=True)):
-            known = Sets(mine[:1])
+            known = SetNumbers(mine[:1])
             keys, which = np.unique(
                 self.box[i, v].astype(np.int64) * len(theirs) + other.box[j, v], return_inverse=True
             )
             halves = (divmod(key, len(theirs)) for key in keys.tolist())
-            numbers = [known.number(common(mine[a], theirs[b])) for a, b in halves]
+            numbers = [known.number(intersection(mine[a], theirs[b])) for a, b in halves]
             box[:, v] = np.array(numbers, np.int32)[which.ravel()]
             sets.append(known.all())
         x, y = self.value[i], other.value[j]

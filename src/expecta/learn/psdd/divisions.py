@@ -90,13 +90,13 @@ def promise(
                 worth.nodes[n_nodes] = m
                 n_nodes += 1
             worth.total[m] += a[k]
-            own, rest = context.here[k], context.here[k] - a[k]
+            here, rest = context.here[k], context.here[k] - a[k]
             every = nodes.flow[context.edge[k]]
             worth.terms[4 * m] += xlogx(a[k])
-            worth.terms[4 * m + 1] += xlogx(rest) - xlogx(own)
+            worth.terms[4 * m + 1] += xlogx(rest) - xlogx(here)
             worth.terms[4 * m + 2] += xlogx(every - a[k]) - xlogx(every)
             worth.kinds[2 * m] += 1
-            if rest <= 1e-9 * own:
+            if rest <= 1e-9 * here:
                 worth.kinds[2 * m + 1] += 1
             for child in (context.left[k], context.right[k]):
                 if child < 0 or worth.total[child] == 0.0:

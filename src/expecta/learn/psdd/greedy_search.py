@@ -19,15 +19,15 @@ from expecta.learn.psdd.split_and_clone import CloneNode, Operations, Outcome, S
 
 __all__ = ["GreedySearch"]
 
-LEAST_WEIGHT = 4.0  # of the rows of an edge or node, for an operation to be looked for
+MIN_WEIGHT = 4.0  # of the rows of an edge or node, for an operation to be looked for
 SLACK = 0.8  # an operation whose score is out of date is done if it nets so much of the next
 
 
 class Offer(NamedTuple):
-    """A place to operate on, in the queue by what it nets, or may net at most."""
+    """A target to operate on, in the queue by what it nets, or may net at most."""
 
     minus_net: float
-    place: int  # an edge to split, or ~node to clone
+    target: int  # an edge to split, or ~node to clone
     scored_at: int  # number of operations then; -1 while the net is only a bound
     what: SplitEdge | CloneNode | None
 
@@ -44,9 +44,9 @@ class GreedySearch:
 
     Notes
     -----
-    A place enters the queue with a bound on what it can gain, log 2 per row, and is
+    A target enters the queue with a bound on what it can gain, log 2 per row, and is
     scored when it comes first. Scores go out of date when operations touch the same
-    nodes; they are made exact when they come first again. Ties go to the older place,
+    nodes; they are made exact when they come first again. Ties go to the older target,
     so that a search can be repeated to the bit.
     """
 
@@ -57,7 +57,7 @@ class GreedySearch:
         self.set_price(price)
 
     def set_price(self, price: float) -> None:
-        """Change the price and consider every place anew."""
+        """Change the price and consider every target anew."""
         self.price = price
         self._queue: list[Offer] = []
         literals = int(self.state.literal_start[-1])
@@ -65,53 +65,53 @@ class GreedySearch:
             if node >= literals:
                 self._offer_node(node)
 
-    def step(self, most_cost: float = np.inf, deadline: float = np.inf) -> Outcome | None:
+    def step(self, max_cost: float = np.inf, deadline: float = np.inf) -> Outcome | None:
         """Carry out the operation that nets most; None when none nets anything.
 
-        Operations that would add more than ``most_cost`` edges are left out. None, too,
+        Operations that would add more than ``max_cost`` edges are left out. None, too,
         when the (monotonic) clock passes the deadline first.
         """
         while self._queue and time.monotonic() < deadline:
             offer = heapq.heappop(self._queue)
-            if not self._stands(offer.place):
+            if not self._stands(offer.target):
                 continue
             if offer.what is None:
-                self._score(offer.place)
+                self._score(offer.target)
                 continue
-            least = 1e-9
+            min_net = 1e-9
             if offer.scored_at != self.operations and self._queue:
-                least = max(least, -SLACK * self._queue[0].minus_net)
+                min_net = max(min_net, -SLACK * self._queue[0].minus_net)
             first = self.state.n_nodes
-            outcome, done = self._do.perform(offer.what, self.price, least, most_cost)
+            outcome, done = self._do.perform(offer.what, self.price, min_net, max_cost)
             if done:
                 self.operations += 1
                 self._offer_again(offer.what, first)
                 return outcome
             net = outcome.gain - self.price * outcome.cost
-            if net > 0.0 and offer.scored_at != self.operations and outcome.cost <= most_cost:
-                heapq.heappush(self._queue, Offer(-net, offer.place, -1, None))
+            if net > 0.0 and offer.scored_at != self.operations and outcome.cost <= max_cost:
+                heapq.heappush(self._queue, Offer(-net, offer.target, -1, None))
         return None
 
-    def _stands(self, place: int) -> bool:
-        """Whether a place is still there to operate on."""
+    def _stands(self, target: int) -> bool:
+        """Whether a target is still there to operate on."""
         nodes = self.state.nodes
-        if place < 0:
-            return bool(nodes.refs[~place] > 1)
-        return bool(nodes.refs[nodes.owner[place]] > 0 and nodes.flow[place] >= LEAST_WEIGHT)
+        if target < 0:
+            return bool(nodes.refs[~target] > 1)
+        return bool(nodes.refs[nodes.owner[target]] > 0 and nodes.flow[target] >= MIN_WEIGHT)
 
-    def _score(self, place: int) -> None:
+    def _score(self, target: int) -> None:
         outcome, what = (
-            self._do.best_clone(~place, self.price)
-            if place < 0
-            else self._do.best_split(place, self.price)
+            self._do.best_clone(~target, self.price)
+            if target < 0
+            else self._do.best_split(target, self.price)
         )
         if what is not None:
             net = outcome.gain - self.price * outcome.cost
-            heapq.heappush(self._queue, Offer(-net, place, self.operations, what))
+            heapq.heappush(self._queue, Offer(-net, target, self.operations, what))
 
-    def _offer(self, place: int, weight: float) -> None:
-        if weight >= LEAST_WEIGHT:
-            heapq.heappush(self._queue, Offer(-weight * float(np.log(2.0)), place, -1, None))
+    def _offer(self, target: int, weight: float) -> None:
+        if weight >= MIN_WEIGHT:
+            heapq.heappush(self._queue, Offer(-weight * float(np.log(2.0)), target, -1, None))
 
     def _offer_node(self, node: int) -> None:
         nodes = self.state.nodes
@@ -124,7 +124,7 @@ class GreedySearch:
             self._offer(~node, sum(weights))
 
     def _offer_again(self, what: SplitEdge | CloneNode, first: int) -> None:
-        """Queue what an operation has changed: its place, and the nodes from ``first`` on."""
+        """Queue what an operation has changed: its target, and the nodes from ``first`` on."""
         s = self.state
         if isinstance(what, SplitEdge):
             for edge in (what.edge, s.n_edges - 1):

@@ -167,8 +167,8 @@ def learn_psdd(
         filled, shares = _completions(model, rows, weights, rng)
         state, steps = _search(start, filled, shares, guard, pseudo_count, pull, limits, report)
         history += steps
-        found, prior = export(state)
-        model = maximise(found, rows, weights, prior, max_iterations=20, tolerance=1e-4)
+        grown, prior = export(state)
+        model = maximise(grown, rows, weights, prior, max_iterations=20, tolerance=1e-4)
         score = _mean(model, *judges)
         if score > best_score:
             best, best_score = model, score

@@ -58,8 +58,8 @@ class Acceptance(NamedTuple):
     """What an operation must net, at what price per edge, and may cost."""
 
     price: float
-    least: float
-    most_cost: float
+    min_net: float
+    max_cost: float
 
 
 NOTHING = Outcome(0.0, 1.0)
@@ -150,15 +150,15 @@ class Operations:
     # -- carrying out -----------------------------------------------------------------
 
     def perform(
-        self, what: SplitEdge | CloneNode, price: float, least: float, most_cost: float = np.inf
+        self, what: SplitEdge | CloneNode, price: float, min_net: float, max_cost: float = np.inf
     ) -> tuple[Outcome, bool]:
-        """Plan an operation exactly and, if it nets ``least`` or more, carry it out.
+        """Plan an operation exactly and, if it nets ``min_net`` or more, carry it out.
 
         The net is the gain less price x cost; nothing is done that costs more than
-        ``most_cost``. Returns the outcome and whether it was
+        ``max_cost``. Returns the outcome and whether it was
         done. Cost: layers below x rows of the context, and the rows of copied nodes.
         """
-        accept = Acceptance(price, least, most_cost)
+        accept = Acceptance(price, min_net, max_cost)
         if isinstance(what, SplitEdge):
             return self._split(what, accept)
         return self._clone(what, accept)
@@ -185,8 +185,8 @@ class Operations:
             work.change[child] -= 1
             for of_side in (0, 1):
                 request(s.nodes, work, child, of_side)
-        own = Outcome(float(xlogx(a) + xlogx(total - a) - xlogx(total)), 1.0)
-        outcome, done = self._finish(own, DividedRows(which, side, low, high), v, accept)
+        of_edge = Outcome(float(xlogx(a) + xlogx(total - a) - xlogx(total)), 1.0)
+        outcome, done = self._finish(of_edge, DividedRows(which, side, low, high), v, accept)
         if done:
             divide_edge(s.nodes, s.rows, self._work, e, which, side, s.n_edges)
             s.n_edges += 1
@@ -218,7 +218,7 @@ class Operations:
 
     def _finish(
         self,
-        own: Outcome,
+        of_edge: Outcome,
         divided: DividedRows,
         tops: int,
         accept: Acceptance,
@@ -228,9 +228,9 @@ class Operations:
         gain, cost, new_nodes, new_edges, active = plan(
             s.arrays, self._work, divided, tops, accept.price
         )
-        outcome = Outcome(own.gain + gain, own.cost + cost)
+        outcome = Outcome(of_edge.gain + gain, of_edge.cost + cost)
         net = outcome.gain - accept.price * outcome.cost
-        if net < accept.least or outcome.cost > accept.most_cost:
+        if net < accept.min_net or outcome.cost > accept.max_cost:
             return outcome, False
         s.reserve(new_nodes, new_edges + 1)
         self._fit_scratch()
