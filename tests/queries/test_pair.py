@@ -199,7 +199,7 @@ def test_a_file_with_a_pair_beyond_reason(tmp_path, monkeypatch):
     pair = Pair(random_probabilistic(vtree, seed=0), random_regression(vtree, seed=0))
     pair.save(tmp_path / "pair")
     assert repr(Pair.load(tmp_path / "pair")) == repr(pair)
-    monkeypatch.setattr("expecta.queries.pair.CELLS", 10)
+    monkeypatch.setattr("expecta.queries.pair.MAX_CELLS", 10)
     with pytest.raises(FormatError, match="too large"):
         Pair.load(tmp_path / "pair")
     with pytest.raises(DomainError, match="that large"):

@@ -1,4 +1,4 @@
-"""Evidence: what is known of each variable in each row.
+"""Hold evidence: what is known of each variable in each row.
 
 A cell is a known value, unknown, a set of values that are still possible, or a
 likelihood per value. All of these are one thing, a weight per value, and rows

@@ -1,4 +1,4 @@
-"""Probabilistic circuits: distributions over categorical variables."""
+"""Define probabilistic circuits: distributions over categorical variables."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class ProbabilisticCircuit(Circuit):
         s = self.structure
         evidence = as_evidence(X, s.cardinalities)
         if len(evidence) != 1:
-            raise DomainError(f"a distribution is given one row of evidence, not {len(evidence)}")
+            raise DomainError(f"condition on one row of evidence, not on {len(evidence)}")
         log_weight = self.log_weight.copy()
         variable = s.vtree.variable[s.layer_of_node[s.node_of_edge]]
         for x in range(s.n_variables):
@@ -274,7 +274,8 @@ def _normalise(s: Structure, log_weight: Floats) -> tuple[Floats, float]:
     """Make every node's weights sum to one; returns them and the logarithm of the whole.
 
     A node whose weights are all zero keeps weights that do not matter: every edge that
-    leads to it has weight zero.
+    leads to it has weight zero. In logarithms, and not by the engine's passes: those rely
+    on probabilities of at most one, and here nothing is normalised yet.
     """
     log_weight = log_weight.copy()
     log_total = np.zeros(s.n_nodes)

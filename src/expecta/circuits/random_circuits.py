@@ -1,4 +1,4 @@
-"""Random circuits of every kind, for tests, benchmarks and play."""
+"""Draw random circuits of every kind, for tests, benchmarks and play."""
 
 from __future__ import annotations
 

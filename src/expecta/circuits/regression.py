@@ -1,4 +1,4 @@
-"""Regression and logistic circuits: functions of categorical variables."""
+"""Define regression and logistic circuits: functions of categorical variables."""
 
 from __future__ import annotations
 

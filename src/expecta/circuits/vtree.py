@@ -1,4 +1,4 @@
-"""The vtree: a full binary tree whose leaves are the variables."""
+"""Define the vtree: a full binary tree whose leaves are the variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Array types and the one way an array becomes immutable."""
+"""Define array types, and the one way an array becomes immutable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How calls run: threads and progress bars, for a stretch of code."""
+"""Set how calls run: threads and progress bars, for a stretch of code."""
 
 from __future__ import annotations
 

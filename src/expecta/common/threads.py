@@ -1,4 +1,4 @@
-"""Work on several threads: kernels run without the GIL."""
+"""Run work on several threads: kernels run without the GIL."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is asked of circuits and pairs, each question one run or pass."""
+"""Answer what is asked of circuits and pairs, each question by one run or pass."""

@@ -1,4 +1,4 @@
-"""What happens to rows whose evidence has probability zero: one rule for all queries."""
+"""Treat rows whose evidence has probability zero by one rule, for all queries."""
 
 from __future__ import annotations
 

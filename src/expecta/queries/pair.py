@@ -1,4 +1,4 @@
-"""The pair: a distribution and a function over one vtree, and all that is exact on it."""
+"""Pair a distribution and a function over one vtree, and answer all that is exact on them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Pair"]
 
 T = TypeVar("T", bound=npt.NDArray[Any])
 
-CELLS = 1 << 28  # bounds what a hostile file can make us allocate
+MAX_CELLS = 1 << 28  # bounds what a hostile file can make us allocate
 
 
 class Pair:
@@ -87,7 +87,7 @@ class Pair:
         from expecta.files import load_pair
 
         p, g = load_pair(path)
-        if _cells(p, g) > CELLS:
+        if _cells(p, g) > MAX_CELLS:
             raise FormatError(str(path), None, "its two circuits are too large to be paired")
         return cls(p, g)
 
@@ -95,7 +95,7 @@ class Pair:
         """Write both circuits to one file in Expecta's own format. Atomic."""
         from expecta.files import save_pair
 
-        if _cells(self.p, self.g) > CELLS:
+        if _cells(self.p, self.g) > MAX_CELLS:
             raise DomainError("a file holds no pair that large; write its circuits one by one")
         save_pair(self.p, self.g, path)
 

@@ -1,4 +1,4 @@
-"""From characteristic functions to expectations of step-like functions, with error bounds.
+"""Turn characteristic functions into expectations of step-like functions, with error bounds.
 
 Let ε be noise with distribution function F and real characteristic function ψ, and x a
 random variable with characteristic function φ. Then
@@ -33,7 +33,7 @@ __all__ = [
     "quadrature",
 ]
 
-MOST = 200_000  # frequencies
+MAX_FREQUENCIES = 200_000
 ROUNDING = 2e-15  # of a characteristic function, and of its phase per unit of reach
 
 
@@ -92,7 +92,7 @@ def quadrature(noise: Noise, reach: float, tol: float) -> Quadrature:
     """Choose frequencies for |x| <= reach: about (reach + log 1/tol) · log 1/tol of them."""
     step = 2 * np.pi / (reach + noise.tail(tol / 2))
     count = int(np.ceil(noise.cut(tol / 2) / step))
-    if count > MOST:
+    if count > MAX_FREQUENCIES:
         raise DomainError(
             f"g ranges so widely (up to {reach:.3g} in units of the link or the noise) that "
             f"{count:.3g} frequencies would be needed; divide g by a constant, use more noise, "
