@@ -99,7 +99,7 @@ def wrong(place, tmp_path):
     (tmp_path / "cut.expecta").write_bytes(data[: len(data) // 2])
     (tmp_path / "text.expecta").write_text("hello")
     found = Container.from_bytes("", data)
-    newer = found.to_bytes().replace(b'"expecta":"1"', b'"expecta":"9"', 1)
+    newer = found.to_bytes().replace(b'"expecta":"2"', b'"expecta":"9"', 1)
     assert newer != data
     (tmp_path / "newer.expecta").write_bytes(newer)
     (tmp_path / "empty.csv").write_text("")
@@ -118,7 +118,7 @@ def wrong(place, tmp_path):
 
 WRONG = [
     (["ask", "cut.expecta"], "damaged"),
-    (["ask", "text.expecta"], "not a file that an estimator's save wrote"),
+    (["ask", "text.expecta"], "not a file of Expecta's own format"),
     (["ask", "newer.expecta"], "upgrade expecta"),
     (["inspect", "newer.expecta"], "upgrade expecta"),
     (["ask", "none.expecta"], "there is no file"),
@@ -224,17 +224,11 @@ def test_documented_commands_run(tmp_path, monkeypatch):
     assert {"fit", "predict", "ask", "compare", "split", "next", "explain", "report"} <= tried
 
 
-def test_target_of_models_of_before(place, tmp_path):
+def test_target_of_a_model(place, tmp_path):
+    expecta.CircuitRegressor.load(place / "cost.expecta").save(tmp_path / "rowless", rows=False)
+    for path in (place / "cost.expecta", tmp_path / "rowless"):
+        assert parsed("inspect", path)["target"] == "cost"
     found = Container.from_bytes("", (place / "cost.expecta").read_bytes())
-
-    def written(header, arrays):
-        data = Container(found.kind, header, arrays).to_bytes()
-        (tmp_path / "m").write_bytes(data)
-        return tmp_path / "m"
-
-    header = {name: one for name, one in found.header.items() if name != "target"}
-    assert parsed("inspect", written(header, found.arrays))["target"] == "cost"
-    rowless = {name: one for name, one in found.arrays.items() if not name.startswith("seen.")}
-    path = written(header | {"seen": None}, rowless)
-    assert parsed("inspect", path)["target"] == "prediction"
-    assert "its target has no name" in bad("inspect", written(header | {"target": 1}, found.arrays))
+    data = Container(found.kind, {**found.header, "target": 1}, found.arrays).to_bytes()
+    (tmp_path / "nameless").write_bytes(data)
+    assert "'target' is 1, not a text" in bad("inspect", tmp_path / "nameless")

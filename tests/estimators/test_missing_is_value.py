@@ -1,7 +1,5 @@
 """Columns in which a hole is a value: of the encoder, of the density, and of the model."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,6 +19,7 @@ from expecta import (
     ExpectedPredictor,
     QueryError,
 )
+from expecta.tables.encoder_files import ENCODER_FILE
 
 HOLED = ["dose", "ward"]
 
@@ -132,8 +131,7 @@ def test_encoder_and_files(tmp_path):
     assert encoder.where(dose=(0, 1)).weights(1)[0].tolist() == [1, 1, 1, 0, 0]
     with pytest.raises(DomainError, match="may be missing, which is no number"):
         encoder.values("dose")
-    header, arrays = encoder.state()
-    again = Encoder.from_state("f", json.loads(json.dumps(header)), arrays)
+    again = ENCODER_FILE.from_bytes("f", ENCODER_FILE.to_bytes(encoder))
     np.testing.assert_array_equal(again.transform(X), codes)
 
     density = ChowLiu(encoder=Encoder(max_bins=2, missing_is_value=HOLED)).fit(X)

@@ -91,15 +91,16 @@ class ProbabilisticCircuit(Circuit):
     @classmethod
     def load(cls, path: str | PathLike[str], vtree: Vtree | None = None) -> ProbabilisticCircuit:
         """Read a ``.psdd`` file over ``vtree``, or Expecta's own format (no vtree needed)."""
-        from expecta.files import load_probabilistic
+        from expecta.files import load
 
-        return load_probabilistic(path, vtree)
+        circuit: ProbabilisticCircuit = load("probabilistic circuit", path, vtree)
+        return circuit
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a ``.psdd`` file (by that ending), else Expecta's own format. Atomic."""
-        from expecta.files import save_probabilistic
+        from expecta.files import save
 
-        save_probabilistic(self, path)
+        save("probabilistic circuit", self, path)
 
     def draw(self, names: Sequence[str] | None = None) -> Drawing:
         """Draw the gates and their probabilities."""

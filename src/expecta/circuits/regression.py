@@ -96,15 +96,16 @@ class RegressionCircuit(Circuit):
     @classmethod
     def load(cls, path: str | PathLike[str], vtree: Vtree | None = None) -> RegressionCircuit:
         """Read a ``.glc``/``.circuit`` file over ``vtree``, or Expecta's own format."""
-        from expecta.files import load_regression
+        from expecta.files import load
 
-        return load_regression(path, vtree)
+        circuit: RegressionCircuit = load("regression circuit", path, vtree)
+        return circuit
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write ``.glc``/``.circuit`` (by that ending), else Expecta's own format. Atomic."""
-        from expecta.files import save_regression
+        from expecta.files import save
 
-        save_regression(self, path)
+        save("regression circuit", self, path)
 
     def draw(self, names: Sequence[str] | None = None) -> Drawing:
         """Draw the gates and their parameters."""

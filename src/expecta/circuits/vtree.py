@@ -151,15 +151,16 @@ class Vtree:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Vtree:
         """Read a ``.vtree`` file, or Expecta's own format."""
-        from expecta.files import load_vtree
+        from expecta.files import load
 
-        return load_vtree(path)
+        vtree: Vtree = load("vtree", path)
+        return vtree
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a ``.vtree`` file (by that ending), else Expecta's own format. Atomic."""
-        from expecta.files import save_vtree
+        from expecta.files import save
 
-        save_vtree(self, path)
+        save("vtree", self, path)
 
     def draw(self, names: Sequence[str] | None = None) -> Drawing:
         """Draw the tree; the result shows itself in a notebook, and saves as a picture or DOT."""

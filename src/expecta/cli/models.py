@@ -26,12 +26,10 @@ MAX_SHOWN = 3  # unseen values that a note names
 
 def load(path: Path) -> CircuitEstimator:
     """Read a model that ``expecta fit``, or an estimator's ``save``, wrote."""
-    from expecta.estimators.estimator_files import load as read
-
     if str(path) == "-":
         raise DomainError("models are not read from standard input; name the model's file")
     try:
-        return read(path)
+        return CircuitEstimator.load(path)
     except FormatError:
         if not table_files.is_table(str(path)):
             raise

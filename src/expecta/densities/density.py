@@ -185,17 +185,18 @@ class Density:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the density and its encoding into one file. Atomic."""
-        from expecta.densities.density_files import save
+        from expecta.densities.density_files import DENSITY_FILE
 
         _ = self.circuit  # complains where there is none
-        save(self, path)
+        DENSITY_FILE.save(self, path)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Density:
         """Read a density of any kind. Runs no code; a damaged file gives a FormatError."""
-        from expecta.densities.density_files import load
+        from expecta.densities.density_files import DENSITY_FILE
 
-        return load(path)
+        density: Density = DENSITY_FILE.load(path)
+        return density
 
     # ---------------------------------------------------------------------------------
 

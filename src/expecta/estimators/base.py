@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import partial
 from os import PathLike
 from typing import Any, Self
@@ -282,20 +283,23 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         The file holds the *training rows*, which answers about groups are compared with; to
         pass a model on without its data, leave them out by ``rows=False``.
         """
-        from expecta.estimators.estimator_files import save
+        from expecta.estimators.estimator_files import ESTIMATOR_FILE
 
         check_is_fitted(self, "pair_")
-        save(self, path, rows)
+        saved = self if rows else copy(self)
+        if not rows:
+            saved.training_rows_ = None
+        ESTIMATOR_FILE.save(saved, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read an estimator. Runs no code; a damaged file gives a FormatError."""
-        from expecta.estimators.estimator_files import load
+        from expecta.estimators.estimator_files import ESTIMATOR_FILE
 
-        found = load(path)
-        if not isinstance(found, cls):
-            raise DomainError(f"{path} holds a {type(found).__name__}, not a {cls.__name__}")
-        return found
+        model = ESTIMATOR_FILE.load(path)
+        if not isinstance(model, cls):
+            raise DomainError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")
+        return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""The container of Expecta's own format: a safetensors file of named arrays.
+"""Lay out a file of Expecta's own format: a safetensors file of named arrays and a JSON header.
 
 Its metadata are ``expecta``, the version of the format, ``kind``, what the file holds,
 and ``header``, a JSON object of what is not an array.
@@ -19,9 +19,9 @@ from expecta.common.errors import FormatError
 
 __all__ = ["VERSION", "Container"]
 
-VERSION = 1
+VERSION = 2
 
-# As safetensors spells types -> as NumPy does. Others have no use in a circuit.
+# As safetensors spells types -> as NumPy does. Others have no use in our files.
 _TYPES = {"I32": "<i4", "I64": "<i8", "F64": "<f8"}
 _NAMES = {np.dtype(spelt).newbyteorder("="): name for name, spelt in _TYPES.items()}
 _LENGTH = 8  # bytes that say how long the header is
@@ -43,7 +43,7 @@ class Container:
     def to_bytes(self) -> bytes:
         """Lay the file out by hand: the library writes its metadata in random order.
 
-        The same circuit gives the same bytes, so that files can be compared and cached.
+        The same contents give the same bytes, so that files can be compared and cached.
         """
         header: dict[str, Any] = {
             "__metadata__": {
@@ -72,58 +72,63 @@ class Container:
     @classmethod
     def from_bytes(cls, path: str, data: bytes) -> Container:
         """Take a file apart; the arrays are views into memory that nobody else holds."""
-        metadata = _metadata(path, data)
-        _check_version(path, metadata)
-        kind = metadata.get("kind", "")
-        try:
-            header = json.loads(metadata.get("header", ""))
-        except (ValueError, RecursionError):
-            header = None
-        if not isinstance(header, dict):
-            raise FormatError(path, None, "the file is damaged: its header is not a JSON object")
+
+        def damaged(problem: str) -> FormatError:
+            return FormatError(path, None, f"the file is damaged: {problem}")
+
+        length = int.from_bytes(data[:_LENGTH], "little")
+        if length > len(data) - _LENGTH:
+            raise damaged("its header is cut off")
+        outer = _json_object(data[_LENGTH : _LENGTH + length])
+        if outer is None:
+            raise damaged("its header is not JSON")
+        metadata = outer.get("__metadata__")
+        if not isinstance(metadata, dict) or "expecta" not in metadata:
+            raise FormatError(path, None, "this is a safetensors file that Expecta did not write")
+        if not all(isinstance(value, str) for value in metadata.values()):
+            raise damaged("its metadata are not all text")
+        version = metadata["expecta"]
+        if not (version.isascii() and version.isdigit() and len(version) < 10 and int(version)):
+            raise damaged(f"its version is {version!r:.40}")
+        if int(version) != VERSION:
+            advice = "upgrade expecta" if int(version) > VERSION else "save it again"
+            raise FormatError(
+                path,
+                None,
+                f"the file has version {int(version)} of the format, and this Expecta reads "
+                f"version {VERSION}: {advice}",
+            )
+        if set(metadata) != {"expecta", "kind", "header"}:
+            raise damaged("its metadata are not a version, a kind and a header")
+        header = _json_object(metadata["header"].encode("utf-8", "surrogatepass"))
+        if header is None:
+            raise damaged("its header is not a JSON object")
         try:
             tensors = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
         except Exception as error:  # the library promises no particular exception
-            raise FormatError(path, None, f"the file is damaged: {error}") from None
+            raise damaged(f"{error!s:.200}") from None
         arrays = {}
         for name, tensor in tensors:
             if tensor["dtype"] not in _TYPES:
-                raise FormatError(
-                    path, None, f"array {name!r:.60} has the type {tensor['dtype']}, of no use here"
-                )
+                raise damaged(f"array {name!r:.60} has the type {tensor['dtype']}, of no use here")
             flat = np.frombuffer(tensor["data"], _TYPES[tensor["dtype"]])
             try:
                 arrays[name] = flat.reshape(tensor["shape"])
             except (ValueError, OverflowError):
-                raise FormatError(path, None, f"array {name!r:.60} has no valid shape") from None
-        return cls(kind, header, arrays)
+                raise damaged(f"array {name!r:.60} has no valid shape") from None
+        return cls(metadata["kind"], header, arrays)
 
 
-def _metadata(path: str, data: bytes) -> dict[str, str]:
-    """Read the metadata of the header, whose length is not to be trusted."""
-    length = int.from_bytes(data[:_LENGTH], "little")
-    if length > len(data) - _LENGTH:
-        raise FormatError(path, None, "the file is cut off or damaged: its header is incomplete")
+def _json_object(text: bytes) -> dict[str, Any] | None:
+    """Read a JSON object, None if it is none or says the same name twice."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError("a name appears twice")
+        return dict(pairs)
+
     try:
-        header = json.loads(data[_LENGTH : _LENGTH + length].decode())
+        value = json.loads(text, object_pairs_hook=unique)
     except (ValueError, RecursionError):
-        raise FormatError(path, None, "the file is damaged: its header is not JSON") from None
-    metadata = header.get("__metadata__") if isinstance(header, dict) else None
-    if not isinstance(metadata, dict) or "expecta" not in metadata:
-        raise FormatError(path, None, "this is a safetensors file that Expecta did not write")
-    if not all(isinstance(value, str) for value in metadata.values()):
-        raise FormatError(path, None, "the file is damaged: its metadata are not all text")
-    return metadata
-
-
-def _check_version(path: str, metadata: dict[str, str]) -> None:
-    version = metadata["expecta"]
-    if not (version.isascii() and version.isdigit() and 0 < len(version) < 10 and int(version) > 0):
-        raise FormatError(path, None, f"the file is damaged: its version is {version!r:.40}")
-    if int(version) > VERSION:
-        raise FormatError(
-            path,
-            None,
-            f"the file has version {int(version)} of the format, and this Expecta reads up to "
-            f"{VERSION}: upgrade expecta",
-        )
+        return None
+    return value if isinstance(value, dict) else None

@@ -11,8 +11,8 @@ from expecta.files.text_lines import LineError, Text, natural, shown
 __all__ = ["format_vtree", "parse_vtree"]
 
 
-def parse_vtree(text: Text) -> Vtree:
-    """Read a vtree; its ``ids`` are those of the file."""
+def parse_vtree(text: Text, given: Vtree | None = None) -> Vtree:
+    """Read a vtree; its ``ids`` are those of the file, whatever vtree is given."""
     text.counted_header("a vtree", "vtree")
     reader = _Reader(len(text.rows) // 2)
     for row in text.rows[1:]:

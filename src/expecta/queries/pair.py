@@ -14,7 +14,7 @@ from expecta.circuits.evidence import Rows
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Complexes, Floats
-from expecta.common.errors import DomainError, FormatError, VtreeMismatchError
+from expecta.common.errors import DomainError, FormatError, PropertyError, VtreeMismatchError
 
 if TYPE_CHECKING:
     from expecta.queries.links import Expected, Link
@@ -84,20 +84,23 @@ class Pair:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Pair:
         """Read a pair from a file in Expecta's own format; one beyond reason is refused."""
-        from expecta.files import load_pair
+        from expecta.files import load
 
-        p, g = load_pair(path)
+        p, g = load("pair", path)
         if _cells(p, g) > MAX_CELLS:
             raise FormatError(str(path), None, "its two circuits are too large to be paired")
-        return cls(p, g)
+        try:
+            return cls(p, g)
+        except PropertyError as problem:
+            raise FormatError(str(path), None, f"the file is damaged: {problem}") from None
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write both circuits to one file in Expecta's own format. Atomic."""
-        from expecta.files import save_pair
+        from expecta.files import save
 
         if _cells(self.p, self.g) > MAX_CELLS:
             raise DomainError("a file holds no pair that large; write its circuits one by one")
-        save_pair(self.p, self.g, path)
+        save("pair", (self.p, self.g), path)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Pair, (self.p, self.g)

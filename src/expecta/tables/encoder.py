@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from expecta.tables.category_column import fit_categories
 from expecta.tables.cells import Cells
 from expecta.tables.column import CodeColumn, Column, as_codes
 from expecta.tables.encoder_options import EncoderOptions
-from expecta.tables.encoder_state import read_state, write_state
 from expecta.tables.estimator_inputs import read_weights
 from expecta.tables.missing_column import MissingIsValueColumn
 from expecta.tables.number_column import fit_numbers
@@ -263,19 +263,19 @@ class Encoder(TableTransformer):
             )
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes_)])
 
-    def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Return all that was learned: what JSON can hold, and named arrays."""
-        check_is_fitted(self, "columns_")
-        return write_state(self.get_params(deep=False), self.source_, self.columns_, self.notes_)
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write all that was learned into one file. Atomic."""
+        from expecta.tables.encoder_files import ENCODER_FILE
 
-    @classmethod
-    def from_state(
-        cls, path: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
-    ) -> Encoder:
-        """Return the encoder with a state; a FormatError about the file if it makes no sense."""
-        params, source, columns, notes = read_state(path, header, arrays)
-        encoder = cls(**params)
-        encoder._set(source, columns, notes)
+        check_is_fitted(self, "columns_")
+        ENCODER_FILE.save(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Encoder:
+        """Read an encoder. Runs no code; a damaged file gives a FormatError."""
+        from expecta.tables.encoder_files import ENCODER_FILE
+
+        encoder: Encoder = ENCODER_FILE.load(path)
         return encoder
 
     def _set(self, source: str, columns: list[Column], notes: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.common.text import number
+from expecta.files import schema
 from expecta.tables.category_column import CategoryColumn
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column
@@ -19,7 +21,7 @@ from expecta.tables.estimator_inputs import read_target, read_training_weights
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.table import Table, find_columns
 
-__all__ = ["Average", "TrainingRows", "target_name"]
+__all__ = ["TRAINING_ROWS", "Average", "TrainingRows", "target_name"]
 
 Array = npt.NDArray[Any]
 LEVEL = 0.95  # confidence of the interval of an average
@@ -133,48 +135,51 @@ class TrainingRows:
         half = float(stdtrit(size - 1.0, 0.5 + LEVEL / 2) * np.sqrt(spread / size))
         return Average(mean, mean - half, mean + half)
 
-    # -- files ------------------------------------------------------------------------
-
-    def to_arrays(self) -> dict[str, Array]:
-        """Return all but the name as arrays."""
-        arrays: dict[str, Array] = {
-            str(i): column if column.dtype == np.float64 else column.astype(np.int32)
-            for i, column in enumerate(self.columns)
-        }
-        target = {} if self.target is None else {"target": self.target}
-        return arrays | {"weight": self.weight} | target
-
     @classmethod
-    def from_arrays(
-        cls, given: dict[str, Array], name: object, encoder: Encoder, classes: int | None
+    def from_file(
+        cls, fields: Mapping[str, Any], encoder: Encoder, n_classes: int | None
     ) -> TrainingRows:
-        """Read what :meth:`to_arrays` returned, or raise a DomainError that says what is wrong."""
-        if not isinstance(name, str):
-            raise DomainError("the entries of its training rows lack a name of the target")
-        if set(given) != {*map(str, range(len(encoder.columns_))), "weight", "target"}:
-            raise DomainError("columns of its training rows are missing, or not its density's")
-        weight, target = given["weight"], given["target"]
-        rows = weight.shape
-        if weight.dtype != np.float64 or len(rows) != 1 or not _finite(weight) or weight.min() < 0:
-            raise DomainError("the weights of its training rows are not numbers from 0 on")
-        good = target.dtype == np.float64 and target.shape == rows and _finite(target)
-        if good and classes is not None:
-            good = bool(np.all((target >= 0) & (target < classes) & (target % 1 == 0)))
-        if not good:
-            raise DomainError("the targets of its training rows make no sense")
+        """Make rows of what a file holds, or raise a DomainError that says what is wrong."""
+        weight, target = fields["weight"], fields["target"]
+        classes = target is not None and n_classes is not None
+        if classes and not np.all((target >= 0) & (target < n_classes) & (target % 1 == 0)):
+            raise DomainError("the targets of its training rows are not among its classes")
+        numbers, codes = iter(fields["numbers"]), iter(fields["codes"])
         columns: list[Array] = []
-        for variable, whole in enumerate(encoder.columns_):
-            column, values = whole.plain, given[str(variable)]
-            good = values.shape == rows
-            if isinstance(column, NumberColumn):
-                good = good and values.dtype == np.float64
-            else:
-                good = good and values.dtype == np.int32
-                good = good and bool(np.all((values >= -1) & (values < column.cardinality)))
-            if not good:
-                raise DomainError(f"column {column.name!r} of its training rows makes no sense")
-            columns.append(values if values.dtype == np.float64 else _narrow(column, values))
-        return cls(tuple(columns), target, weight, name)
+        for column in (column.plain for column in encoder.columns_):
+            is_number = isinstance(column, NumberColumn)
+            values = next(numbers if is_number else codes, None)
+            if values is None:
+                raise DomainError(f"its training rows have no column {column.name!r:.60}")
+            if not is_number and np.any(values >= column.cardinality):
+                raise DomainError(
+                    f"column {column.name!r:.60} of its training rows has no such value"
+                )
+            columns.append(values if is_number else _narrow(column, values))
+        if [*numbers, *codes] or not len(weight):
+            raise DomainError("its training rows have other columns than its density, or no rows")
+        return cls(tuple(columns), target, weight, fields["name"])
+
+
+def _file_parts(rows: TrainingRows) -> dict[str, Any]:
+    return {
+        **vars(rows),
+        "numbers": [column for column in rows.columns if column.dtype == np.float64],
+        "codes": [column for column in rows.columns if column.dtype != np.float64],
+    }
+
+
+# What they are the values of is known to an encoder: what is read is for TrainingRows.from_file.
+TRAINING_ROWS = schema.Record(
+    {
+        "name": schema.Scalar(str),
+        "weight": schema.Array("float64", "rows", low=0),
+        "target": schema.Maybe(schema.Array("float64", "rows")),
+        "numbers": schema.Many(schema.Array("float64", "rows", finite=False)),
+        "codes": schema.Many(schema.Array("int32", "rows", low=-1)),
+    },
+    parts=_file_parts,
+)
 
 
 def _narrow(column: Column, codes: Array) -> Array:
@@ -208,7 +213,3 @@ def _cells(column: Column, values: Array) -> Cells:
     kind = "unknown" if column.kind == "unknown" else "integer"
     numbers = np.where(values < 0, np.nan, values.astype(np.float64))
     return Cells(column.name, kind, column.dtype, numbers=numbers)
-
-
-def _finite(values: Array) -> bool:
-    return bool(len(values) and np.all(np.isfinite(values)))
