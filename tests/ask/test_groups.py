@@ -55,7 +55,7 @@ def agrees(model, world, query, of=None, atol=1e-8):
     assert found.mean == pytest.approx(world.mean(query), abs=atol * scale + found.error)
     assert found.std == pytest.approx(world.std(query), abs=1e-5 * scale)
     evidence = Query.read(query, world.subject.encoder).evidence(world.subject.encoder)
-    weight = world.subject.share(evidence)
+    weight = world.subject.probability(evidence)
     threshold = float(np.median(world.f))
     above, loose = world.subject.above(evidence, threshold)
     mixed = weight @ np.nan_to_num(above) / weight.sum()
@@ -179,18 +179,19 @@ def test_functions_are_sampled_within_their_errors():
     X = np.random.default_rng(0).normal(size=(240, 3))  # no number twice
     model = worlds.predictor(worlds.Wiggle(), rtol=0.005).fit(X)
     subject = model.expected_output()
-    assert subject.sampled
+    assert subject.samples_mean
     evidence = subject.encoder.where(x0=(-0.5, 1.0))
     draws = model.model.predict(
         subject.encoder.inverse_transform(
             subject.circuit.sample(400_000, given=evidence, seed=7)[0], random_state=8
         )
     )
+    output = subject.distribution(evidence, np.ones(1))
     for (value, error), wanted in (
         (subject.mean(evidence), draws.mean()),
         (subject.variance(evidence), draws.var()),
         (subject.above(evidence, 0.3), np.mean(draws >= 0.3)),
-        (subject.quantiles(evidence, np.ones(1), np.array([0.25])), np.quantile(draws, 0.25)),
+        (output.quantiles(np.array([0.25])), np.quantile(draws, 0.25)),
     ):
         assert 0 < error[0] < 0.1
         assert value[0] == pytest.approx(wanted, abs=4.5 * error[0])

@@ -37,8 +37,8 @@ from expecta import (
     Vtree,
     random_regression,
 )
-from expecta.estimators.base import Seeds
-from expecta.estimators.conformal import ENOUGH, Calibration, hidden
+from expecta.estimators.calibration import QUANTILE_ROWS, Calibration, hide_columns
+from expecta.estimators.training import Seeds
 from expecta.tables.estimator_inputs import read_inputs
 from truth import Truth, complete_rows
 
@@ -340,7 +340,7 @@ def test_nothing_known_gives_the_mean_over_the_density():
 
 def test_score_samples_is_the_density_s():
     model = regressor().fit(TABLE, Y)
-    np.testing.assert_array_equal(model.score_samples(HOLED), model.density_.score_samples(HOLED))
+    np.testing.assert_array_equal(model.score_samples(HOLED), model.refined_.score_samples(HOLED))
     odd = {"text": ["red", "red"], "flag": [False, True], "real": [0.0, 9.0], "whole": [2, 9]}
     likely, unlikely = model.score_samples(odd)
     assert likely > unlikely
@@ -970,7 +970,8 @@ def test_completions_share_the_weight_and_the_fold_of_their_row():
     weight = np.arange(len(Y)) % 4 + 0.5
     weight[5] = 0.0
     strata = np.zeros(len(Y), int)
-    training = model._training(read_inputs(table), weight, strata, Seeds.of(0))
+    codes = model.encoder_.codes(read_inputs(table))
+    training = model._training(codes, weight, strata, Seeds.of(0))
     np.testing.assert_allclose(np.bincount(training.origin, training.weight), weight)
     times = np.bincount(training.origin, minlength=len(Y))
     np.testing.assert_array_equal(times, np.where(codes.min(axis=1) < 0, 3, 1) * (weight > 0))
@@ -999,7 +1000,7 @@ def covered(model, X, y, coverage=0.9):
     return np.mean((low <= y) & (y <= high))
 
 
-def tolerance(rows, coverage=0.9, calibrated=ENOUGH):
+def tolerance(rows, coverage=0.9, calibrated=QUANTILE_ROWS):
     """Four standard errors of a share of rows, whose level was learned from some rows too."""
     return 4 * np.sqrt(coverage * (1 - coverage) * (1 / rows + 1 / calibrated))
 
@@ -1007,7 +1008,7 @@ def tolerance(rows, coverage=0.9, calibrated=ENOUGH):
 def test_rows_to_calibrate_on():
     codes = np.arange(60).reshape(20, 3) % 4
     codes[0] = -1
-    picked, left = hidden(codes, 21, np.random.default_rng(0))
+    picked, left = hide_columns(codes, 21, np.random.default_rng(0))
     missing = np.count_nonzero(left < 0, axis=1)
     assert set(np.bincount(missing)[:3]) <= {0, 6, 7}
     assert sorted(picked[missing == 3]) == list(range(20))  # nothing known: all of them, once
@@ -1041,7 +1042,7 @@ def test_where_nothing_is_known_its_own_rows_rule():
 @pytest.fixture(scope="module")
 def noisy():
     X, y, _ = uneven(0, 1200)
-    enough = 4 * int(ENOUGH)  # for each number of unknown columns
+    enough = 4 * int(QUANTILE_ROWS)  # for each number of unknown columns
     return regressor(
         density=ChowLiu(encoder=Encoder(max_bins=12)), max_bins=24, calibration_rows=enough
     ).fit(X, y)

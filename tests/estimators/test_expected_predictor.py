@@ -116,7 +116,7 @@ def holes(frame, rng, rows=12):
 
 def enumerated(model, expected, some, output):
     """The obvious way: every value of the density through the model."""
-    density = expected.answers_.density
+    density = expected.wrapped_.density
     encoder = density.encoder_
     every = np.array(list(itertools.product(*(range(c) for c in encoder.cardinalities_))))
     log_p = density.circuit.log_prob(every.astype(np.int32))
@@ -158,7 +158,7 @@ def test_regressors_agree_with_enumeration(name, kind):
     model = clone({**TREES, **LINES}[name])
     model = make_pipeline(prepared(kind, rng, name in TREES), model).fit(frame, y)
     expected = ExpectedPredictor(model, density_for(seed)).fit(frame)
-    assert expected.answers_.route is not None, expected.answers_.why
+    assert expected.wrapped_.route is not None, expected.wrapped_.why
     np.testing.assert_allclose(expected.predict(frame), model.predict(frame), rtol=1e-9, atol=1e-12)
     some = holes(frame, rng)
     obvious = enumerated(model, expected, some, of("predict"))
@@ -203,7 +203,7 @@ def test_classifiers_agree_with_enumeration(name, kind, classes):
     np.testing.assert_allclose(
         expected.predict_proba(frame), model.predict_proba(frame), atol=1e-12
     )
-    assert expected.answers_.route is not None, expected.answers_.why
+    assert expected.wrapped_.route is not None, expected.wrapped_.why
     some = holes(frame, rng)
     obvious = enumerated(model, expected, some, of("predict_proba"))
     found, error = expected.predict_proba(some, return_error=True)
@@ -246,7 +246,7 @@ def test_libraries_agree_with_enumeration(library, kind):
         ),
     }[library]().fit(frame, y)
     expected = ExpectedPredictor(model, density_for(seed)).fit(frame)
-    assert expected.answers_.route is not None, expected.answers_.why
+    assert expected.wrapped_.route is not None, expected.wrapped_.why
     np.testing.assert_array_equal(expected.predict(frame), model.predict(frame))
     some = holes(frame, rng)
     obvious = enumerated(model, expected, some, of("predict"))
@@ -263,7 +263,7 @@ def test_numbers_that_are_categories():
         max_iter=10, min_samples_leaf=5, categorical_features=["c"]
     ).fit(frame, y)
     expected = ExpectedPredictor(model, ChowLiu()).fit(frame)
-    assert expected.answers_.route is not None, expected.answers_.why
+    assert expected.wrapped_.route is not None, expected.wrapped_.why
     some = holes(frame, np.random.default_rng(0))
     obvious = enumerated(model, expected, some, of("predict"))[:, 0]
     np.testing.assert_allclose(expected.predict(some), obvious, rtol=1e-8, atol=1e-8)
@@ -458,7 +458,7 @@ def test_models_stay_as_they_are():
     expected = ExpectedPredictor(FrozenEstimator(model), ChowLiu()).fit(frame)
     again = clone(expected)
     assert again.model is expected.model
-    assert not hasattr(again, "answers_")
+    assert not hasattr(again, "wrapped_")
     some = holes(frame, np.random.default_rng(0))
     np.testing.assert_allclose(again.fit(frame).predict(some), expected.predict(some))
     copied = pickle.loads(pickle.dumps(expected))
@@ -541,16 +541,16 @@ def test_the_known_margin_explains_part_of_the_draws(classes):
     model = GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0)
     model.fit(X, np.digitize(y, np.quantile(y, np.arange(1, classes) / classes)))
     expected = ExpectedPredictor(model, ChowLiu()).fit(X)
-    answers = expected.answers_
-    rows, codes = expected._rows(holes(X, np.random.default_rng(0)).astype(float))
-    exact = expected.predict_proba(rows)
-    assert answers.route.is_small  # so that this is no sample
+    answers = expected.wrapped_
+    rows = answers.rows(holes(X, np.random.default_rng(0)).astype(float))
+    exact = expected.predict_proba(rows.table)
+    assert answers.route.margin.is_small  # so that this is no sample
+    answers._max_samples = 100_000
     draws = []
-    for control in (answers._control(rows, np.arange(12), codes), None):
-        rng = np.random.default_rng(0)
-        found = answers._sampler(rows, np.arange(12), codes, 0.01, 100_000, rng, control)
+    for with_control in (True, False):
+        found = answers._sampled(rows, np.arange(12), with_control=with_control)
         assert np.all(np.abs(found.mean - exact) < 5 * found.error + 1e-12)
-        draws.append(found.draws.mean())
+        draws.append(found.samples.mean())
     assert draws[0] < 0.5 * draws[1]
 
 
@@ -594,7 +594,7 @@ def test_rare_categories_are_drawn_as_they_are():
     one_hot = make_column_transformer((OneHotEncoder(), ["g"]), remainder="passthrough")
     model = make_pipeline(one_hot, RandomForestRegressor(3, random_state=0)).fit(frame, y)
     expected = ExpectedPredictor(model, ChowLiu(encoder=Encoder(max_categories=5))).fit(frame)
-    assert expected.answers_.route is None  # the density takes most of them together
+    assert expected.wrapped_.route is None  # the density takes most of them together
     row = pd.DataFrame({"g": [None], "x": [0.5]})
     mean, error = expected.predict(row, return_error=True)
     assert abs(mean[0] - model.predict(frame.assign(x=0.5)).mean()) < 5 * error[0] + 0.2

@@ -52,7 +52,7 @@ def models():
 
 def enumerated(model, expected, rows):
     """E over the age, the obvious way: each age through the model."""
-    density = expected.answers_.density
+    density = expected.wrapped_.density
     encoder = density.encoder_
     ages = np.arange(encoder.cardinalities_[0])
     found = []
@@ -73,7 +73,7 @@ def test_holes_are_seen_by_the_model(name, mark):
     X, y = table(mark=mark)
     model = models()[name].fit(X, y)
     expected = ExpectedPredictor(model, ChowLiu(), missing_is_value=HOLED).fit(X)
-    assert expected.answers_.route is not None
+    assert expected.wrapped_.route is not None
     np.testing.assert_allclose(expected.predict(X), model.predict(X), rtol=1e-9)
     rows = X.iloc[:20].assign(age=np.nan)
     tol = 1e-6 if name == "xgboost" else 1e-8

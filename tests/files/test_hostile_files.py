@@ -41,7 +41,7 @@ from expecta import (
 from expecta.circuits import independent
 from expecta.circuits.structure import Structure
 from expecta.common import atomic_files
-from expecta.estimators.base import CircuitEstimator
+from expecta.estimators.circuit_estimator import CircuitEstimator
 from expecta.estimators.classifier import CircuitClassifier
 from expecta.files.circuit_files import PAIR
 from expecta.files.container import VERSION, Container

@@ -31,8 +31,6 @@ class Asking(ABC):
     and most of them ``plot``. Their ``exactness`` says what is exact, given the learned density.
     """
 
-    density_: Density
-
     # -- groups -----------------------------------------------------------------------
 
     def ask(self, query: Any = None, /, *, of: Any = None, **facts: Any) -> Group:
@@ -340,11 +338,11 @@ class Asking(ABC):
         """
         from expecta.ask.outliers import outliers
 
-        self._learned()
-        return outliers(self.density_, rows)
+        return outliers(self._asked_density(), rows)
 
     # ---------------------------------------------------------------------------------
 
+    @abstractmethod
     def expected_output(self, of: Any = None) -> ExpectedOutput:
         """Return one number that the model outputs, to ask its mean, variance and distribution.
 
@@ -352,29 +350,8 @@ class Asking(ABC):
         ----------
         of
             The class, or the index of the output.
-
-        Returns
-        -------
-        ExpectedOutput
-            The same object until the model is fitted again.
         """
-        learned, kept = self.__dict__.get("_outputs", (None, {}))
-        if learned is not self._learned():
-            kept = {}
-            self.__dict__["_outputs"] = self._learned(), kept
-        if repr(of) not in kept:
-            kept[repr(of)] = self._make_output(of)
-        output: ExpectedOutput = kept[repr(of)]
-        return output
 
     @abstractmethod
-    def _learned(self) -> object:
-        """Return what was learned, another object after each ``fit``; raise where nothing was."""
-
-    @abstractmethod
-    def _make_output(self, of: Any) -> ExpectedOutput:
-        """Return what :meth:`expected_output` keeps."""
-
-    def __getstate__(self) -> Any:
-        state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_outputs"}
+    def _asked_density(self) -> Density:
+        """Return the density that all answers are about."""

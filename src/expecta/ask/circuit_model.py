@@ -7,9 +7,10 @@ from typing import Any
 from expecta.ask.asking import Asking
 from expecta.ask.language.bit_encoder import BitEncoder
 from expecta.common.errors import DomainError
-from expecta.expected.about import About, Sampling
-from expecta.expected.expected_output import ExpectedOutput
+from expecta.densities.density import Density
+from expecta.expected.expected_output import ExpectedOutput, OutputContext
 from expecta.expected.pair_output import PairOutput, one_output
+from expecta.expected.sampling import Sampling
 from expecta.queries.pair import Pair
 from expecta.tables import BooleanEncoder, Encoder
 from expecta.tables.table import read_table
@@ -58,19 +59,24 @@ class CircuitModel(Asking):
             )
         self.pair, self.encoder, self.name = pair, encoder, name
 
-    def _learned(self) -> object:
-        return self.pair
-
-    def _make_output(self, of: Any) -> ExpectedOutput:
+    def expected_output(self, of: Any = None) -> ExpectedOutput:
+        """Return output number ``of`` of the circuit g, by default the first."""
         index = 0 if of is None else int(of)
         if not 0 <= index < self.pair.g.n_outputs:
             raise DomainError(f"of is the index of an output, 0 .. {self.pair.g.n_outputs - 1}")
-        how = (
-            "Exact, given the circuits: mean, standard deviation and share. "
-            "Quantiles: within their errors."
-        )
         pair = one_output(self.pair, index)
-        about = About(
-            self.name, None, self.encoder, pair.p, None, read_table, Sampling(scale=0.1), how
+        context = OutputContext(
+            self.name,
+            None,
+            self.encoder,
+            pair.p,
+            None,
+            read_table,
+            Sampling(scale=0.1),
+            "Exact, given the circuits: mean, standard deviation and share. "
+            "Quantiles: within their errors.",
         )
-        return PairOutput(about, pair, "identity", 1e-9)
+        return PairOutput(context, pair, "identity", 1e-9)
+
+    def _asked_density(self) -> Density:
+        return Density(self.pair.p, self.encoder)

@@ -71,7 +71,7 @@ def stability(subject: ExpectedOutput, rows: Any, threshold: float) -> Stability
     threshold = _finite(threshold)
     table = read_rows(subject, rows)
     codes = subject.encoder.codes(table)
-    value, _ = subject.of_table(table, np.arange(len(codes)), np.zeros(codes.shape, np.bool_))
+    value, _ = subject.mean_of_rows(table, np.arange(len(codes)), np.zeros(codes.shape, np.bool_))
     decision = value >= threshold
     probability, error = np.ones(len(codes)), np.zeros(len(codes))
     incomplete = np.any(codes < 0, axis=1)
@@ -167,7 +167,7 @@ def sufficient(
     codes = subject.encoder.codes(table)[0]
     known = np.flatnonzero(codes >= 0)
     nothing = np.zeros((1, len(codes)), np.bool_)
-    value = float(subject.of_table(table, np.zeros(1, np.int64), nothing)[0][0])
+    value = float(subject.mean_of_rows(table, np.zeros(1, np.int64), nothing)[0][0])
     if np.isnan(value):
         raise ImpossibleEvidenceError(
             "the row has probability zero under the learned density; leave cells out"

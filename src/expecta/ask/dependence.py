@@ -115,8 +115,8 @@ def dependence(subject: ExpectedOutput, column: str, given: Any, grid: Any) -> D
     values, labels, absent = _grid(subject.encoder, column, bin_shares, grid)
     evidence = population.within([((variable, group),) for group in values])
     weight = population.weights(subject, evidence)
-    mean, error = subject.averages(evidence, weight)
-    std = np.sqrt(subject.spreads(evidence, weight)[0])
+    mean, error, variance, _ = subject.describe_groups(evidence, weight)
+    std = np.sqrt(variance)
     partial, partial_error = _partial(subject, column, population, _weights(values, bin_shares))
     at = None
     if isinstance(subject.encoder.columns_[variable], NumberColumn):
@@ -198,7 +198,7 @@ def _partial(
     by_state: dict[int, tuple[Floats, Floats]] = {}
     for state in np.unique(codes).tolist():
         fact = states[state]
-        alone = subject.apart(column, None if np.all(fact == fact[0]) else fact)
+        alone = subject.with_independent(column, None if np.all(fact == fact[0]) else fact)
         rows = np.flatnonzero(codes == state)
         further = np.repeat(weights, len(rows), 0)
         value, error = alone.terms(_replace(evidence[np.tile(rows, groups)], variable, further))
@@ -209,7 +209,7 @@ def _partial(
         terms[:, codes == state], errors[:, codes == state] = value, error
     possible = np.any(weights > 0, axis=1, keepdims=True)
     shares = population.weight * possible
-    return subject.mixed(terms.reshape(-1, k), errors.reshape(-1, k), shares)
+    return subject.mix_terms(terms.reshape(-1, k), errors.reshape(-1, k), shares)
 
 
 def _replace(evidence: Evidence, variable: int, weights: Floats) -> Evidence:

@@ -247,5 +247,5 @@ def _gaps(subject: ExpectedOutput, population: Population, cases: list[_Case]) -
     )
     n = len(index)
     without, loose = value[:n][which], error[:n][which]
-    total = np.hypot(loose, error[n:]) if subject.sampled else loose + error[n:]
+    total = np.hypot(loose, error[n:]) if subject.samples_mean else loose + error[n:]
     return _Gaps(without, value[n:], value[n:] - without, total, share[n:])

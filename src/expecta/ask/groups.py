@@ -190,22 +190,22 @@ def ask(subject: ExpectedOutput, query: Any = None, facts: dict[str, Any] | None
     weight = np.exp(log_prob - scale) if possible else np.zeros(len(log_prob))
     share = float(min(np.exp(scale) * weight.sum(), 1.0))
     remarks = list(condition.approximate)
-    mean, error = subject.average(evidence, weight)
-    variance = subject.spreads(evidence, weight[None])[0]
+    summary = subject.describe_groups(evidence, weight[None])
 
     @cache
     def distribution() -> OutputDistribution | None:
-        return subject.law(evidence, weight) if possible else None
+        return subject.distribution(evidence, weight) if possible else None
 
     quantiles = quantile_errors = np.full(len(LEVELS), np.nan)
     if (known := distribution()) is not None:
         quantiles, quantile_errors = known.quantiles(LEVELS)
     rows, average = None, None
-    if subject.seen is not None:
-        inside = condition.matches(subject.seen) & (subject.seen.weight > 0)
+    training_rows = subject.training_rows
+    if training_rows is not None:
+        inside = condition.matches(training_rows) & (training_rows.weight > 0)
         rows = int(np.count_nonzero(inside))
-        average = subject.seen.average(inside, subject.seen.outcome(subject.of_class))
-        expected_rows = share * len(subject.seen)
+        average = training_rows.average(inside, training_rows.outcome(subject.of_class))
+        expected_rows = share * len(training_rows)
         if 0 < expected_rows < RARE_ROWS:
             remarks.append(
                 f"The group is rare: the density expects {expected_rows:.1f} such training rows."
@@ -216,9 +216,9 @@ def ask(subject: ExpectedOutput, query: Any = None, facts: dict[str, Any] | None
         str(condition),
         subject.name,
         subject.is_probability,
-        mean,
-        error,
-        float(np.sqrt(variance[0])),
+        float(summary.mean[0]),
+        float(summary.error[0]),
+        float(np.sqrt(summary.variance[0])),
         dict(zip(LEVELS.tolist(), quantiles.tolist(), strict=True)),
         dict(zip(LEVELS.tolist(), quantile_errors.tolist(), strict=True)),
         share,
@@ -234,7 +234,9 @@ def compare(subject: ExpectedOutput, a: Any, b: Any) -> Comparison:
     """Compare a model's output over two groups; see :meth:`Asking.compare`."""
     first, second = ask(subject, a), ask(subject, b)
     difference = first.mean - second.mean
-    error = np.hypot(first.error, second.error) if subject.sampled else first.error + second.error
+    error = first.error + second.error
+    if subject.samples_mean:
+        error = np.hypot(first.error, second.error)
     smallest = ZERO * max(first.std, second.std, abs(first.mean))
     ratio = first.mean / second.mean if abs(second.mean) > smallest else np.nan
     superiority = _superiority(first.distribution(), second.distribution())

@@ -104,7 +104,9 @@ def next_question(
     start = 1  # after everyone
     for i, variable in enumerate(unknown):
         rows = slice(start, start + len(values[variable]))
-        reduction[i], error[i] = _variance(share[rows], value[rows], error_[rows], subject.sampled)
+        reduction[i], error[i] = _variance(
+            share[rows], value[rows], error_[rows], subject.samples_mean
+        )
         start = rows.stop
     gains, prices = reduction, None
     if cost is not None:

@@ -120,7 +120,7 @@ def parity_of_rows(
     """
     codes = subject.encoder.codes(table)
     rows = np.arange(len(codes))
-    value, error = subject.of_table(table, rows, np.zeros(codes.shape, np.bool_))
+    value, error = subject.mean_of_rows(table, rows, np.zeros(codes.shape, np.bool_))
     values = parts[variable]
     weight = np.stack([np.isin(codes[:, variable], part.values) for part in values], axis=1)
     weight = weight.astype(np.float64)

@@ -151,13 +151,13 @@ class Population:
             return GroupMeans(*np.zeros((3, 0)))
         evidence = self.within(groups)
         weight = self.weights(subject, evidence)
-        value, error = subject.averages(evidence, weight)
+        value, error = subject.group_means(evidence, weight)
         return GroupMeans(weight.sum(axis=1) / self.weight.sum(), value, error)
 
     def variance(self, subject: ExpectedOutput) -> tuple[float, float]:
         """Compute the variance of the output over the population, and its error."""
-        value, error = subject.spreads(self.evidence, self.weight[None])
-        return float(value[0]), float(error[0])
+        summary = subject.describe_groups(self.evidence, self.weight[None])
+        return float(summary.variance[0]), float(summary.variance_error[0])
 
 
 def _indicator(codes: Ints, cardinality: int) -> Floats:

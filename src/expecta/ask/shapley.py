@@ -109,7 +109,7 @@ def shapley(
 
     def expect(rows: Ints, told: Bools) -> Answer:
         """Compute the expected output of rows of which only some columns are told."""
-        return subject.of_table(table, rows, ~told)
+        return subject.mean_of_rows(table, rows, ~told)
 
     for k in np.unique(size[size <= MAX_COLUMNS]).tolist():
         alike = np.flatnonzero(size == k)
@@ -118,7 +118,7 @@ def shapley(
                 columns = np.nonzero(known[part])[1].reshape(len(part), k)
                 at = part[:, None], columns
                 values[at], error[at] = _all_coalitions(
-                    expect, part, columns, codes.shape[1], subject.sampled
+                    expect, part, columns, codes.shape[1], subject.samples_mean
                 )
     rng = np.random.default_rng(random_state)
     for row in np.flatnonzero(size > MAX_COLUMNS).tolist():

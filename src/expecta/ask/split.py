@@ -113,7 +113,7 @@ def split(subject: ExpectedOutput, columns: Sequence[str], given: Any, bins: int
     possible = weight.sum(axis=1) > 0
     index, weight = index[possible], weight[possible]
     evidence = evidence[np.repeat(possible, weight.shape[1])]
-    mean, error = subject.averages(evidence, weight)
+    summary = subject.describe_groups(evidence, weight)
     share = np.exp(population.scale) * weight.sum(axis=1)
     rows, average, rare = _training_rows(subject, given, cuts, index, share)
     return Split(
@@ -123,9 +123,9 @@ def split(subject: ExpectedOutput, columns: Sequence[str], given: Any, bins: int
         tuple(names),
         tuple(tuple(cut.labels[i] for i in index[:, k]) for k, cut in enumerate(cuts)),
         weight.sum(axis=1) / population.weight.sum(),
-        mean,
-        error,
-        np.sqrt(subject.spreads(evidence, weight)[0]),
+        summary.mean,
+        summary.error,
+        np.sqrt(summary.variance),
         rows,
         average,
         rare,
@@ -138,7 +138,7 @@ def _training_rows(
     subject: ExpectedOutput, given: Any, cuts: Sequence[ColumnGroups], index: Ints, share: Floats
 ) -> tuple[Ints | None, Floats | None, Bools | None]:
     """Count the training rows in each group, average their target, and mark rare groups."""
-    training = subject.seen
+    training = subject.training_rows
     if training is None:
         return None, None, None
     sizes = [len(cut.labels) for cut in cuts]

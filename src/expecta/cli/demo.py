@@ -17,7 +17,7 @@ from expecta.cli.learning import Task, held_out, learn
 from expecta.cli.output import draw_plot
 from expecta.cli.predicting import predictions
 from expecta.datasets import load_insurance
-from expecta.estimators.base import CircuitEstimator
+from expecta.estimators.circuit_estimator import CircuitEstimator
 
 __all__ = ["QUESTIONS", "people", "run"]
 

@@ -15,7 +15,7 @@ from expecta.common.errors import DomainError
 
 if TYPE_CHECKING:
     from expecta.cli.learning import Task
-    from expecta.estimators.base import CircuitEstimator
+    from expecta.estimators.circuit_estimator import CircuitEstimator
     from expecta.tables.column import Column
 
 __all__ = ["fit"]

@@ -12,7 +12,7 @@ from expecta.common.errors import DomainError
 from expecta.common.text import number
 from expecta.densities import PSDD, ChowLiu
 from expecta.estimators import CircuitClassifier, CircuitRegressor
-from expecta.estimators.base import CircuitEstimator
+from expecta.estimators.circuit_estimator import CircuitEstimator
 
 __all__ = ["Task", "held_out", "learn"]
 

@@ -15,7 +15,7 @@ from expecta.cli.output import note
 from expecta.cli.table_files import CsvText
 from expecta.common.errors import DomainError, FormatError
 from expecta.common.text import suggestion
-from expecta.estimators.base import CircuitEstimator
+from expecta.estimators.circuit_estimator import CircuitEstimator
 from expecta.tables.category_column import CategoryColumn
 from expecta.tables.column import Column
 

@@ -15,7 +15,7 @@ from expecta.cli.output import answer
 from expecta.common.errors import DomainError
 
 if TYPE_CHECKING:
-    from expecta.estimators.base import CircuitEstimator
+    from expecta.estimators.circuit_estimator import CircuitEstimator
 
 __all__ = ["COMMANDS"]
 

@@ -42,14 +42,14 @@ def kernel(function: F) -> F:
     try:
         compiled = compile_with(cache=True)(function)
     except RuntimeError:  # no folder to write to: compile anew in every process
-        return compile_with()(function)  # type: ignore[no-any-return]
+        return compile_with()(function)
     cache = compiled._cache
     cache._cache_file = IndexDataCacheFile(
         cache_path=cache._cache_path,
         filename_base=f"{cache._impl.filename_base}-{_fingerprint()}",
         source_stamp=_fingerprint(),
     )
-    return compiled  # type: ignore[no-any-return]
+    return compiled
 
 
 @lru_cache

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -16,9 +15,10 @@ from expecta.circuits.constructions import linear
 from expecta.common.arrays import Floats
 from expecta.common.checks import check_integer, check_number
 from expecta.common.errors import DomainError
-from expecta.estimators.base import UNTESTED, CircuitEstimator
+from expecta.estimators.circuit_estimator import DEFAULT_PENALTY, CircuitEstimator
 from expecta.estimators.training import Seeds
-from expecta.queries.output_distribution import Distribution
+from expecta.expected.expected_model import ModelRows
+from expecta.expected.learned_circuit import LearnedCircuit
 from expecta.queries.pair import Pair
 from expecta.queries.spectral import check_tolerance
 from expecta.tables.estimator_inputs import read_training_weights
@@ -80,7 +80,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         penalties: Any = (1.0, 3.0, 10.0),
         completions: int = 5,
         tol: float = 1e-9,
-        random_state: Any = None,
+        random_state: Any = 0,
     ) -> None:
         super().__init__(
             density=density,
@@ -100,7 +100,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         A row of ``sample_weight`` w counts as w rows that are alike, as for `CircuitRegressor`.
         """
         check_tolerance(check_number("tol", self.tol))
-        labels = _labels(y)
+        labels = _read_labels(y)
         table = self._training_table(X, len(labels))
         weight = read_training_weights(sample_weight, len(labels))
         seeds = Seeds.of(self.random_state)
@@ -112,9 +112,9 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
             tables = [np.zeros(c) for c in self.encoder_.cardinalities_.tolist()]
             g = linear(self.refined_.circuit.vtree, tables, link="logistic")
             self.pair_ = Pair(self.refined_.circuit, g)
-            self.penalty_, self.n_splits_, self.validation_ = UNTESTED, 0, {}
+            self.penalty_, self.n_splits_, self.validation_ = DEFAULT_PENALTY, 0, {}
             return self
-        training = self._training(table, weight, number, seeds)
+        training = self._training(self.encoder_.codes(table), weight, number, seeds)
         targets = np.eye(k)[number][:, 1:] if k == 2 else np.eye(k)[number]
         grown = self._grow(training, targets, "logistic", keep_folds=False)
         self.pair_ = Pair(self.refined_.circuit, grown.circuit)
@@ -129,20 +129,17 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         greatest = float(np.abs(self.pair_.range(nothing)).max())
         return self.tol + 1e-14 * (2.0 + greatest) if len(self.classes_) > 1 else 0.0
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Predict the class of greatest expected probability.
+    def _classifies(self) -> bool:
+        return True
 
-        An incomplete row of probability zero under the density has none: it gets the first
-        class, and an ImpossibleEvidenceWarning.
-        """
-        probability = self.predict_proba(X)
-        found: npt.NDArray[Any] = self.classes_[np.argmax(probability, axis=1)]
-        return found
+    def _labels(self, rows: ModelRows, scores: Floats) -> npt.NDArray[Any]:
+        """Return the class of greatest expected probability; the first, of an impossible row."""
+        return self.classes_[np.argmax(scores, axis=1)]
 
     def predict_proba(
         self, X: Any, *, method: str = "spectral", order: int = 1, return_error: bool = False
     ) -> Any:
-        """Predict the probability of each class, its expectation over what is unknown.
+        """Predict the probability of each class, its expectation over the unknown inputs.
 
         A row of probability zero under the density gives NaN and an
         ImpossibleEvidenceWarning, unless it is complete.
@@ -150,7 +147,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         Parameters
         ----------
         X
-            A table like that of ``fit``, with or without holes.
+            Rows in which NaN, None or pd.NA is unknown.
         method
             "spectral": within ``tol``. "taylor": the paper's approximation of that order,
             which is cheaper; of order 1 it is σ at the expected log-odds.
@@ -164,40 +161,16 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         -------
         array of shape (rows, classes), or two of them
         """
-        codes, complete = self._codes(X)
         if method not in ("spectral", "taylor"):
             raise ValueError(f'method is "spectral" or "taylor", not {method!r}')
         check_integer("order", order, 0)
-        k = len(self.classes_)
-        if k == 1:
-            ones = np.ones((len(codes), 1))
-            return (ones, np.zeros_like(ones)) if return_error else ones
-        value = np.empty((len(codes), 1 if k == 2 else k))
-        error = np.zeros_like(value)
-        if np.any(complete):
-            value[complete] = expit(self.circuit_(codes[complete])).reshape(-1, value.shape[1])
-        if not np.all(complete):
-            asked = self._open(codes, complete)
-            answer = self.pair_.expected(
-                asked, "logistic", method=method, tol=self.tol, order=order
-            )
-            value[~complete] = answer.value.reshape(value.shape)[~complete]
-            error[~complete] = answer.error.reshape(value.shape)[~complete]
-        found, bound = _normalised(np.clip(value, 0.0, 1.0), error)
-        return (found, bound) if return_error else found
-
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithm of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            found: Floats = np.log(self.predict_proba(X))
-        return found
-
-    def predict_distribution(self, X: Any) -> Distribution:
-        """Distribution of the log-odds g over what is unknown, an output per class or one."""
-        return self._distribution(X, 0.0)
+        model = self.expected_model
+        assert isinstance(model, LearnedCircuit)
+        probability, error = model.probabilities(model.rows(X), method, order)
+        return (probability, error) if return_error else probability
 
 
-def _labels(y: Any) -> npt.NDArray[Any]:
+def _read_labels(y: Any) -> npt.NDArray[Any]:
     """Read the classes."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -232,17 +205,3 @@ def _kind(cls: type) -> str:
     """Return what labels of a type are."""
     kinds = (("strings", str), ("Booleans", bool), ("Booleans", np.bool_), ("numbers", Number))
     return next((name for name, of in kinds if issubclass(cls, of)), cls.__name__)
-
-
-def _normalised(value: Floats, error: Floats) -> tuple[Floats, Floats]:
-    """Turn one output per class, or one for the second of two, into shares."""
-    if value.shape[1] == 1:
-        return np.concatenate([1.0 - value, value], axis=1), np.repeat(error, 2, axis=1)
-    total = value.sum(axis=1, keepdims=True)
-    even = np.where(np.isnan(value), np.nan, 1.0 / value.shape[1])
-    found = np.divide(value, total, out=even, where=total > 0)
-    # (v + e) / (t + s) - v / t with |s| <= Σ e
-    slack = error.sum(axis=1, keepdims=True)
-    unsure = np.where(np.isnan(error), np.nan, 1.0)
-    bound = np.divide(error + found * slack, total - slack, out=unsure, where=total > slack)
-    return found, np.minimum(bound, 1.0)

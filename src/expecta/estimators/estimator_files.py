@@ -24,9 +24,9 @@ from expecta.common.checks import check_number
 from expecta.common.errors import DomainError
 from expecta.densities import PSDD, Density
 from expecta.densities.density_files import DENSITY
-from expecta.estimators.base import CircuitEstimator
+from expecta.estimators.calibration import Calibration
+from expecta.estimators.circuit_estimator import CircuitEstimator
 from expecta.estimators.classifier import CircuitClassifier
-from expecta.estimators.conformal import Calibration
 from expecta.estimators.regressor import CircuitRegressor
 from expecta.files.circuit_files import PAIR
 from expecta.files.schema import Array, Choice, Field, Kind, Maybe, Record, Scalar, Value

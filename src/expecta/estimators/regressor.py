@@ -6,27 +6,25 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from expecta.circuits.regression import RegressionCircuit
-from expecta.common.arrays import Floats
+from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_integer
 from expecta.common.errors import DomainError
-from expecta.estimators.base import FEW, CircuitEstimator
-from expecta.estimators.conformal import Calibration, affordable, distances, in_units, least_noise
+from expecta.estimators.calibration import Calibration, calibrate, least_noise
+from expecta.estimators.circuit_estimator import CircuitEstimator
 from expecta.estimators.training import Seeds, Training, size
-from expecta.queries.output_distribution import Distribution
+from expecta.expected.expected_model import ModelRows
+from expecta.expected.learned_circuit import LearnedCircuit, affordable_rows
 from expecta.queries.pair import Pair
 from expecta.tables.estimator_inputs import read_target, read_training_weights
-from expecta.tables.table import Table
+from expecta.tables.table import Table, read_table
 
 __all__ = ["CircuitRegressor"]
 
-TOLERANCE = (1e-13, 1e-4)  # of probabilities in intervals: a tenth of what is left out
-SMALLEST = 1e-290  # spread of a target: a millionth of it is a number too
-DEPENDENT = 2000  # rows below which a density depends on each: calibration does without it
+SMALLEST_SPREAD = 1e-290  # of a target: a millionth of it is a number too
+DEPENDENT_ROWS = 2000  # below which a density depends on each: calibration does without it
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -100,7 +98,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         penalties: Any = (1.0, 3.0, 10.0),
         completions: int = 5,
         calibration_rows: int | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
     ) -> None:
         super().__init__(
             density=density,
@@ -127,20 +125,21 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         weight = read_training_weights(sample_weight, len(target))
         seeds = Seeds.of(self.random_state)
         self._learn_density(table, weight, seeds)
-        training = self._training(table, weight, np.zeros(len(target), np.int64), seeds)
-        middle = float(np.average(target, weights=weight))
-        unit = size(target - middle, weight)
-        if unit <= 8 * EPSILON * abs(middle):  # a constant target has no unit
-            unit = abs(middle) or 1.0
-        elif unit < SMALLEST:
+        codes = self.encoder_.codes(table)
+        training = self._training(codes, weight, np.zeros(len(target), np.int64), seeds)
+        centre = float(np.average(target, weights=weight))
+        unit = size(target - centre, weight)
+        if unit <= 8 * EPSILON * abs(centre):  # a constant target has no unit
+            unit = abs(centre) or 1.0
+        elif unit < SMALLEST_SPREAD:
             raise DomainError(f"y varies by {unit:.1g} only; divide it by a unit of that size")
-        scaled = (target - middle) / unit
+        scaled = (target - centre) / unit
         grown = self._grow(training, scaled[:, None], "squared", keep_folds=True)
         g = grown.circuit
-        g = RegressionCircuit(g.structure, g.weight * unit, g.bias * unit + middle)
+        g = RegressionCircuit(g.structure, g.weight * unit, g.bias * unit + centre)
         self.pair_ = Pair(self.refined_.circuit, g)
-        least = least_noise(target) / unit
-        noise = self._judge(table, scaled, weight, training, grown.folds, seeds, least)
+        smallest = least_noise(target) / unit
+        noise = self._judge(table, codes, scaled, weight, training, grown.folds, seeds, smallest)
         self.noise_ = noise * unit
         self._keep(table, target, weight, y)
         return self
@@ -148,151 +147,54 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
     def _judge(
         self,
         table: Table,
+        codes: Ints,
         y: Floats,
         weight: Floats,
         training: Training,
         folds: list[RegressionCircuit],
         seeds: Seeds,
-        least: float,
+        smallest: float,
     ) -> float:
-        """Calibrate from rows that the folds' circuits left out; returns the residual noise.
+        """Calibrate on rows that the folds' circuits left out; returns the residual noise.
 
         All in units of the target's spread, about its mean. A single row leaves none out:
         nothing is known of the noise, and the row counts as one beyond every interval.
         """
-        n = affordable(self.pair_) if self.calibration_rows is None else self.calibration_rows
+        n = affordable_rows(self.pair_) if self.calibration_rows is None else self.calibration_rows
         if training.fold is None:
-            one = np.zeros(min(n, 1), np.int64)
-            self.calibration_ = Calibration(one, np.ones(len(one)), one)
+            single = np.zeros(min(n, 1), np.int64)
+            self.calibration_ = Calibration(single, np.ones(len(single)), single)
             return 1.0
-        apart = n > 0 and np.count_nonzero(weight) < DEPENDENT
-        codes, held_out = self.encoder_.codes(table), []
+        relearn = n > 0 and np.count_nonzero(weight) < DEPENDENT_ROWS
+        codes, held_out = codes.copy(), []
         residual, counted = np.zeros((2, len(y)))
         for number, g in enumerate(folds):
             rows = np.unique(training.origin[training.fold == number])
-            pair = Pair(self.refined_.circuit, g)
-            if apart:
-                model = self._apart(table, y, weight, rows, seeds)
-                pair, codes[rows] = model.pair_, model.encoder_.codes(table)[rows]
-            held_out.append((pair, rows))
+            pair, density = Pair(self.refined_.circuit, g), self.refined_
+            if relearn:
+                other = self._relearn_without(table, y, weight, rows, seeds)
+                pair, density = other.pair_, other.refined_
+                codes[rows] = density.encoder_.codes(table)[rows]
+            held_out.append((pair, density, rows))
             full = rows[np.all(codes[rows] >= 0, axis=1)]
             residual[full], counted[full] = y[full] - pair.g(codes[full]), weight[full]
-        seen = np.any(counted > 0)
-        noise = max(size(residual, counted) if seen else training.noise(y, folds), least)
+        known = np.any(counted > 0)
+        noise = max(size(residual, counted) if known else training.noise(y, folds), smallest)
         rng, parts = np.random.default_rng(seeds.calibration), []
-        for pair, rows in held_out:
+        for pair, density, rows in held_out:
             if np.ptp(weight[rows]) > 0:
                 rows = rng.choice(rows, size=len(rows), p=weight[rows] / weight[rows].sum())
-            each = -(-n // len(folds))
-            parts.append(distances(pair, noise, codes[rows], y[rows], rows, each, rng))
+            model = LearnedCircuit(
+                pair, density, read_table, name="", training_rows=None, is_scaled=True
+            )
+            held = ModelRows(table, codes[rows])
+            share = -(-n // len(folds))
+            parts.append(calibrate(model, held, y[rows], rows, noise, share, rng))
         self.calibration_ = Calibration.joined(parts)
         return noise
 
-    def calibrate(self, X: Any, y: Any) -> Self:
-        """Calibrate intervals anew on rows that ``fit`` did not see.
+    def _classifies(self) -> bool:
+        return False
 
-        Columns are hidden at random, so that intervals hold for every number of unknown
-        columns. ``calibration_rows`` counts as in ``fit``, but 0 as None. With 20 complete
-        rows or more ``noise_`` is learned anew too.
-        """
-        codes, complete = self._codes(X)
-        target = read_target(y)
-        check_consistent_length(codes, target)
-        if not len(codes):
-            raise DomainError("there are 0 rows to calibrate on; pass one or more")
-        rng = np.random.default_rng(Seeds.of(self.random_state).calibration)
-        if np.count_nonzero(complete) >= FEW:
-            residual = target[complete] - self.circuit_(codes[complete])
-            self.noise_ = max(size(residual, np.ones(len(residual))), least_noise(target))
-        pair, middle, unit = in_units(self.pair_, self.noise_)
-        self.calibration_ = distances(
-            pair,
-            self.noise_ / unit,
-            codes,
-            (target - middle) / unit,
-            np.arange(len(codes)),
-            self.calibration_rows or affordable(pair),
-            rng,
-        )
-        return self
-
-    # -- asking -----------------------------------------------------------------------
-
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predict the expectation over what is unknown. Exact for the pair that was learned.
-
-        With ``return_std`` also the standard deviation of *the model's output* over the
-        unknown inputs: zero for a complete row. It is not the uncertainty of y, which
-        :meth:`predict_interval` gives. A row of probability zero under the density gives
-        NaN and an ImpossibleEvidenceWarning, unless it is complete.
-
-        Cost: linear in the pairs of gates that meet, per row with another pattern of values;
-        the standard deviation some ten times that.
-        """
-        codes, complete = self._codes(X)
-        mean, std = np.zeros((2, len(codes)))
-        mean[complete] = self.circuit_(codes[complete])
-        if not np.all(complete):
-            asked = self._open(codes, complete)
-            mean[~complete] = self.pair_.expectation(asked)[~complete]
-            if return_std:
-                pair, _, unit = in_units(self.pair_, self.noise_)
-                std[~complete] = unit * pair.std(asked)[~complete]
-        return (mean, std) if return_std else mean
-
-    def predict_distribution(self, X: Any, *, noise: float | None = None) -> Distribution:
-        """Distribution of y given what is known: unknown inputs and residual noise together.
-
-        Not calibrated. ``noise`` is the residual standard deviation, by default ``noise_``;
-        with 0 it is the distribution of the model's output.
-        """
-        check_is_fitted(self, "pair_")
-        return self._distribution(X, self.noise_ if noise is None else noise)
-
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
-        """Interval that y lies in with this probability: unknown inputs and noise together.
-
-        Calibrated so that about this share of rows is covered whatever the number of unknown
-        columns, if these are hidden at random and rows are like those of training. It holds
-        on average over such rows, not for each kind of row. Where the held-out rows are too
-        few to tell (n of them bear a coverage of n / (n + 1) at most) it has no ends: they
-        are infinite, for a single training row at any coverage.
-
-        Returns
-        -------
-        array of shape (rows, 2)
-        """
-        if not 0 < coverage < 1:
-            raise DomainError(f"coverage lies between 0 and 1, not {coverage}")
-        return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
-
-    def predict_quantiles(self, X: Any, q: npt.ArrayLike = (0.05, 0.5, 0.95)) -> Floats:
-        """Quantiles of y given what is known, calibrated and infinite as intervals are.
-
-        Returns
-        -------
-        array of shape (rows, quantiles)
-        """
-        wanted = np.atleast_1d(np.asarray(q, np.float64))
-        if wanted.ndim != 1 or not np.all((wanted > 0) & (wanted < 1)):
-            raise DomainError("quantiles lie between 0 and 1")
-        codes, complete = self._codes(X)
-        if not len(codes):
-            return np.empty((0, len(wanted)))
-        missing = np.count_nonzero(codes < 0, axis=1)
-        side = 2.0 * wanted - 1.0
-        level = self.calibration_.level(missing, np.abs(side))
-        # a row's own: answers do not depend on what else is asked
-        digits = np.floor(np.log10(np.clip(0.1 * (1.0 - level.max(axis=1)), *TOLERANCE)))
-        level = 0.5 * (1.0 + np.sign(side) * level)
-        end = ndtri(level)
-        found: Floats = self.noise_ * end  # about a complete row's prediction
-        found[complete] += self.circuit_(codes[complete])[:, None]
-        pair, middle, unit = in_units(self.pair_, self.noise_)
-        for few in np.unique(digits[~complete]):
-            rows = ~complete & (digits == few)
-            asked = self._open(codes, ~rows)
-            predicted = pair.distribution(asked, noise=self.noise_ / unit, tol=10.0**few)
-            found[rows] = middle + unit * predicted.quantile(level)[rows]
-        # beyond what calibration can tell there is no end; of an impossible row nothing is known
-        return np.where(np.isinf(end) & ~np.isnan(found), end, found)
+    def _labels(self, rows: ModelRows, scores: Floats) -> npt.NDArray[Any]:
+        raise TypeError("a regressor has no classes")

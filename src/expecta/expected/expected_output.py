@@ -1,52 +1,111 @@
-"""What questions are asked about: one number that a model returns, over a density."""
+"""Answer about one number that a model outputs, given evidence: mean, variance, distribution."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from expecta.circuits.evidence import Evidence
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Bools, Floats, Ints
-from expecta.expected.about import About, Answer
 from expecta.expected.distributions import OutputDistribution, SampledDistribution
-from expecta.expected.sampling import estimate, in_parts
+from expecta.expected.sampling import Sampling, row_batches, sample_means
+from expecta.tables import Encoder
 from expecta.tables.table import Table
+from expecta.tables.training_rows import TrainingRows
 
-__all__ = ["Answer", "ExpectedOutput", "parted"]
+__all__ = [
+    "BINS_NOTE",
+    "Answer",
+    "ExpectedOutput",
+    "GroupSummary",
+    "OutputContext",
+    "normalised_weights",
+]
+
+Answer: TypeAlias = tuple[Floats, Floats]  # values and their errors
+
+BINS_NOTE = "A number counts as its bin of the density, and an interval that cuts a bin as a share."
 
 
-class ExpectedOutput(ABC):
-    """One number that a model returns, over a density of its inputs.
+class GroupSummary(NamedTuple):
+    """Mean and variance of an output over groups, with their errors.  # (groups,) each."""
 
-    Answers come with an error: a bound where they are computed, a standard error where they
-    are sampled, and 0 where they are exact to rounding; ``exactness`` says which. Evidence of
-    probability zero gives NaN, without a warning. This class samples; those that derive from
-    it compute what they can.
+    mean: Floats
+    error: Floats
+    variance: Floats
+    variance_error: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class OutputContext:
+    """What is known of an output, whatever computes its expectation.
 
     Attributes
     ----------
-    name
-        What the number is called.
+    name, of_class, is_margin
+        What the number is called; the index of the class whose probability it is, if so, and
+        whether it is that class's margin instead.
     encoder, circuit
         The density: what its variables are to the user, and the distribution.
-    seen
+    training_rows
         The training rows, if they were kept.
-    of_class
-        The place of the class whose probability the number is, None for other numbers.
+    read
+        Reads rows that a user gave, as the model's ``predict`` does.
+    sampling
+        How many samples are drawn where something is not computed.
     exactness
         What is exact, in a sentence or a few.
+    mean_of_rows
+        The expectation for rows of a table with further cells hidden, where a model tells
+        numbers apart that the density does not.
     """
 
-    def __init__(self, about: About) -> None:
-        self.about = about
-        self.name, self.of_class, self.exactness = about.name, about.of_class, about.exactness
-        self.encoder, self.circuit, self.seen = about.encoder, about.circuit, about.seen
-        self.sampling = about.sampling
+    name: str
+    of_class: int | None
+    encoder: Encoder
+    circuit: ProbabilisticCircuit
+    training_rows: TrainingRows | None
+    read: Callable[[Any], Table]
+    sampling: Sampling
+    exactness: str
+    mean_of_rows: Callable[[Table, Ints, Bools], Answer] | None = None
+    is_margin: bool = False
+
+    def with_density(self, circuit: ProbabilisticCircuit) -> OutputContext:
+        """Return the same for another density, which only codes can be asked of."""
+        return replace(self, circuit=circuit, mean_of_rows=None)
+
+
+class ExpectedOutput(ABC):
+    """One number that a model outputs, over a density of its inputs.
+
+    Answers come with an error: a bound where they are computed, a standard error where they
+    are sampled, and 0 where they are exact to rounding, given the density; ``exactness`` says
+    which. Evidence of probability zero gives NaN, without a warning. This class samples;
+    those that derive from it compute what they can.
+
+    Attributes
+    ----------
+    name, of_class, encoder, circuit, training_rows, sampling, exactness
+        As in :class:`OutputContext`.
+    samples_mean, samples_variance
+        Whether these are sampled: their errors are then standard errors of independent
+        samples, not bounds.
+    """
+
+    samples_mean = True
+    samples_variance = True
+
+    def __init__(self, context: OutputContext) -> None:
+        self.context = context
+        self.name, self.of_class, self.exactness = context.name, context.of_class, context.exactness
+        self.encoder, self.circuit = context.encoder, context.circuit
+        self.training_rows, self.sampling = context.training_rows, context.sampling
 
     @property
     def columns(self) -> list[str]:
@@ -54,92 +113,41 @@ class ExpectedOutput(ABC):
         names: list[str] = self.encoder.feature_names_in_.tolist()
         return names
 
-    # -- what there is to ask ---------------------------------------------------------
+    @property
+    def is_probability(self) -> bool:
+        """Whether the number is the probability of a class."""
+        return self.of_class is not None and not self.context.is_margin
 
     @abstractmethod
     def outputs(self, codes: Ints, rng: np.random.Generator) -> Floats:
         """Return the model's number for complete rows of the density's values.  # (rows,)."""
 
     @abstractmethod
-    def under(self, circuit: ProbabilisticCircuit) -> ExpectedOutput:
+    def with_density(self, circuit: ProbabilisticCircuit) -> ExpectedOutput:
         """Return the same model over another density of the same variables."""
 
     def table(self, X: Any) -> Table:
         """Read rows that a user gave, as the model's ``predict`` does."""
-        return self.about.read(X)
+        return self.context.read(X)
 
-    def share(self, evidence: Evidence) -> Floats:
-        """Probability of each row of evidence. Exact.  # (rows,)."""
+    # -- rows of evidence -------------------------------------------------------------
+
+    def probability(self, evidence: Evidence) -> Floats:
+        """Probability of each row of evidence. Exact, given the density.  # (rows,)."""
         return np.exp(self.circuit.log_prob(evidence))
 
     def mean(self, evidence: Evidence) -> Answer:
         """Compute the expectation of the output given each row of evidence, and its error."""
-        return self._asked(evidence, self._mean)
+        return self._where(self._possible(evidence), evidence, self._mean)
 
     def variance(self, evidence: Evidence) -> Answer:
-        """Variance of the model's output over what is unknown, and its error."""
-        return self._asked(evidence, self._variance)
+        """Variance of the model's output over the unknown inputs, and its error."""
+        return self._where(self._possible(evidence), evidence, self._variance)
 
     def above(self, evidence: Evidence, threshold: float) -> Answer:
         """P(output >= threshold | evidence), and its error."""
-        return self._asked(evidence, lambda possible: self._above(possible, threshold))
-
-    def averages(self, evidence: Evidence, weight: Floats) -> Answer:
-        """Compute the expectation over groups that are made up of rows of evidence, and its error.
-
-        Parameters
-        ----------
-        evidence
-            The parts of the first group, then those of the second, and so on.
-        weight
-            How much each part of each group counts; those of weight zero do not, and a group
-            without any gives NaN.  # (groups, parts)
-        """
-        return self.mixed(*self.terms(evidence), weight)
-
-    def terms(self, evidence: Evidence) -> Answer:
-        """Compute what :meth:`mixed` takes of each row of evidence, and its error.  # (rows, k)."""
-        mean, error = self.mean(evidence)
-        return mean[:, None], error[:, None]
-
-    def mixed(self, terms: Floats, error: Floats, weight: Floats) -> Answer:
-        """Compute what :meth:`averages` returns from the terms of the rows of evidence."""
-        part = parted(weight)
-        mean, loose = (np.where(part > 0, one.reshape(weight.shape), 0.0) for one in (terms, error))
-        square = np.sqrt(np.sum(part**2 * loose**2, axis=1))
-        return np.sum(part * mean, axis=1), (
-            square if self.sampled else np.sum(part * loose, axis=1)
-        )
-
-    def average(self, evidence: Evidence, weight: Floats) -> tuple[float, float]:
-        """Compute the same for a single group, of parts with these weights."""
-        mean, error = self.averages(evidence, weight[None])
-        return float(mean[0]), float(error[0])
-
-    def spreads(self, evidence: Evidence, weight: Floats) -> Answer:
-        """Compute the variance of the output over such groups, and its error."""
-        mean = self.mean(evidence)[0].reshape(weight.shape)
-        within, error = (one.reshape(weight.shape) for one in self.variance(evidence))
-        part = parted(weight)
-        mean, within, error = (np.where(part > 0, one, 0.0) for one in (mean, within, error))
-        gap = mean - np.sum(part * mean, axis=1, keepdims=True)
-        return np.sum(part * (within + gap**2), axis=1), np.sum(part * error, axis=1)
-
-    def law(self, evidence: Evidence, weight: Floats) -> OutputDistribution:
-        """Distribution of the model's output over rows of evidence that make up a group.
-
-        The rows are mixed by weight; those of weight zero do not count, and one is needed
-        that does.
-        """
-        used = weight > 0
-        return self._law(evidence[used], weight[used] / weight[used].sum())
-
-    def quantiles(self, evidence: Evidence, weight: Floats, q: Floats) -> Answer:
-        """Quantiles of the model's output over such a group, and their errors.  # (levels,)."""
-        levels = np.asarray(q, np.float64)
-        if not np.any(weight > 0):
-            return np.full(len(levels), np.nan), np.full(len(levels), np.nan)
-        return self.law(evidence, weight).quantiles(levels)
+        possible = self._possible(evidence)
+        return self._where(possible, evidence, lambda rows: self._above(rows, threshold))
 
     def draws(self, evidence: Evidence, n: int, rng: np.random.Generator) -> Floats:
         """Return outputs of the model on conditional samples.  # (rows, n)."""
@@ -149,25 +157,77 @@ class ExpectedOutput(ABC):
             out[possible] = self._draws(evidence[possible], n, rng)
         return out
 
-    def of_table(self, table: Table, rows: Ints, hidden: Bools) -> Answer:
+    def mean_of_rows(self, table: Table, rows: Ints, hidden: Bools) -> Answer:
         """Compute the expectation for rows of a table with further cells hidden, and its error.
 
         ``hidden`` has a column for each variable of the density.  # (rows, variables)
         Complete rows have the model's own answer.
         """
-        if self.about.own is not None:
-            return self.about.own(table, rows, hidden)
+        if self.context.mean_of_rows is not None:
+            return self.context.mean_of_rows(table, rows, hidden)
         codes = np.where(hidden, -1, self.encoder.codes(table)[rows])
         complete = np.all(codes >= 0, axis=1)
         value, error = np.zeros((2, len(codes)))
         if np.any(complete):
             value[complete] = self.outputs(codes[complete], self.sampling.rng())
         if not np.all(complete):
-            holes = Evidence.rows(codes[~complete], self.encoder.cardinalities_)
-            value[~complete], error[~complete] = self.mean(holes)
+            incomplete = Evidence.rows(codes[~complete], self.encoder.cardinalities_)
+            value[~complete], error[~complete] = self.mean(incomplete)
         return value, error
 
-    def apart(self, column: str, weights: Floats | None = None) -> ExpectedOutput:
+    # -- groups: rows of evidence, mixed by weight ------------------------------------
+
+    def group_means(self, evidence: Evidence, weight: Floats) -> Answer:
+        """Compute the expectation over groups that are made up of rows of evidence, and its error.
+
+        Parameters
+        ----------
+        evidence
+            The parts of the first group, then those of the second, and so on.
+        weight
+            The probability of each part of each group, up to a factor; those of weight zero
+            do not count, and a group without any gives NaN.  # (groups, parts)
+        """
+        return self.mix_terms(*self._terms_where(weight.ravel() > 0, evidence), weight)
+
+    def terms(self, evidence: Evidence) -> Answer:
+        """Compute what :meth:`mix_terms` takes of each row of evidence, and its error.
+
+        Both have shape (rows, terms).
+        """
+        return self._terms_where(self._possible(evidence), evidence)
+
+    def mix_terms(self, terms: Floats, error: Floats, weight: Floats) -> Answer:
+        """Compute what :meth:`group_means` returns from the terms of the rows of evidence."""
+        return self._mixed(terms.reshape(weight.shape), error.reshape(weight.shape), weight)
+
+    def describe_groups(self, evidence: Evidence, weight: Floats) -> GroupSummary:
+        """Compute mean and variance over such groups in one pass, with their errors."""
+        shape, used = weight.shape, weight.ravel() > 0
+        parts = np.full((4, len(evidence)), np.nan)
+        if np.any(used):
+            parts[:, used] = np.stack(self._mean_and_variance(evidence[used]))
+        mean, error, variance, variance_error = (part.reshape(shape) for part in parts)
+        share = normalised_weights(weight)
+        centre = np.sum(share * np.where(share > 0, mean, 0.0), axis=1, keepdims=True)
+        within = np.where(share > 0, variance + (mean - centre) ** 2, 0.0)
+        loose = np.where(share > 0, variance_error, 0.0)
+        return GroupSummary(
+            *self._group_mean(evidence, weight, mean, error),
+            np.sum(share * within, axis=1),
+            np.sum(share * loose, axis=1),
+        )
+
+    def distribution(self, evidence: Evidence, weight: Floats) -> OutputDistribution:
+        """Distribution of the model's output over rows of evidence that make up a group.
+
+        The rows are mixed by weight; those of weight zero do not count, and at least one
+        must count.
+        """
+        used = weight > 0
+        return self._distribution(evidence[used], weight[used] / weight[used].sum())
+
+    def with_independent(self, column: str, weights: Floats | None = None) -> ExpectedOutput:
         """Return the same model where a column is independent of all others, and uniform.
 
         Given a value of the column, the expectation is then the partial dependence on it:
@@ -176,22 +236,22 @@ class ExpectedOutput(ABC):
         """
         variable, circuit = self.encoder.variable(column), self.circuit
         if weights is not None:
-            nothing = Evidence.unknown(self.encoder.cardinalities_)
-            circuit = circuit.condition(nothing.likelihood(variable, weights))
-        return self.under(_independent(circuit, variable))
+            unknown = Evidence.unknown(self.encoder.cardinalities_)
+            circuit = circuit.condition(unknown.likelihood(variable, weights))
+        return self.with_density(_independent(circuit, variable))
 
     # -- by sampling ------------------------------------------------------------------
 
     def _mean(self, evidence: Evidence) -> Answer:
-        asked = self.sampling
-        return estimate(
-            lambda rows, n, rng: self._draws(evidence[rows], n, rng),
-            len(evidence),
-            asked.scale,
-            asked.rtol,
-            asked.most,
-            asked.rng(),
-        )
+        def draw(rows: Ints, counts: Ints, rng: np.random.Generator) -> Floats:
+            codes = self.circuit.sample(int(counts.max()), given=evidence[rows], seed=rng)
+            keep = np.arange(codes.shape[1])[None] < counts[:, None]
+            return self.outputs(codes[keep], rng)[:, None]
+
+        s = self.sampling
+        scale = np.array([s.scale])
+        sampled = sample_means(draw, len(evidence), scale, s.rtol, s.max_samples, s.rng())
+        return sampled.mean[:, 0], sampled.error[:, 0]
 
     def _variance(self, evidence: Evidence) -> Answer:
         values = self._draws(evidence, self.sampling.fixed, self.sampling.rng())
@@ -201,64 +261,70 @@ class ExpectedOutput(ABC):
         fourth = np.mean(gap**4, axis=1)
         return variance, np.sqrt(np.maximum(fourth - variance**2, 0.0) / n)
 
+    def _mean_and_variance(self, evidence: Evidence) -> tuple[Floats, Floats, Floats, Floats]:
+        return *self._mean(evidence), *self._variance(evidence)
+
     def _above(self, evidence: Evidence, threshold: float) -> Answer:
         values = self._draws(evidence, self.sampling.fixed, self.sampling.rng())
         n = values.shape[1]
         share = np.mean(values >= threshold, axis=1)
         return share, np.hypot(np.sqrt(share * (1 - share) / n), 1.0 / n)
 
-    def _law(self, evidence: Evidence, weight: Floats) -> OutputDistribution:
-        # as many draws of each row as its weight asks for, so that all draws count alike
+    def _distribution(self, evidence: Evidence, weight: Floats) -> OutputDistribution:
+        # as many samples of each row as its weight asks for, so that all count alike
         n = self.sampling.fixed
         ends = np.round(np.append(0.0, np.cumsum(weight)) * n).astype(np.int64)
-        times = ends[1:] - ends[:-1]
-        rows = np.repeat(np.arange(len(times)), times)
+        rows = np.repeat(np.arange(len(weight)), ends[1:] - ends[:-1])
         return SampledDistribution(self._draws(evidence[rows], 1, self.sampling.rng())[:, 0])
 
     def _draws(self, evidence: Evidence, n: int, rng: np.random.Generator) -> Floats:
         out = np.empty((len(evidence), n))
-        for rows in in_parts(len(evidence), n):
+        for rows in row_batches(np.arange(len(evidence)), np.full(len(evidence), n)):
             codes = self.circuit.sample(n, given=evidence[rows], seed=rng)
-            flat = codes.reshape(-1, codes.shape[-1])
-            out[rows] = self.outputs(flat, rng).reshape(-1, n)
+            out[rows] = self.outputs(codes.reshape(-1, codes.shape[-1]), rng).reshape(-1, n)
         return out
 
     # ---------------------------------------------------------------------------------
 
-    @property
-    def sampled(self) -> bool:
-        """Whether errors of means are standard errors of independent draws, not bounds."""
-        return type(self)._mean is ExpectedOutput._mean
-
-    @property
-    def samples_variance(self) -> bool:
-        """Whether variances are those of random draws, not computed."""
-        return type(self)._variance is ExpectedOutput._variance
-
-    @property
-    def is_probability(self) -> bool:
-        """Whether the number is the probability of a class, not its margin."""
-        return self.of_class is not None and not self.about.is_margin
-
     def _possible(self, evidence: Evidence) -> Bools:
         return np.isfinite(self.circuit.log_prob(evidence))
 
-    def _asked(self, evidence: Evidence, ask: Callable[[Evidence], Answer]) -> Answer:
-        possible = self._possible(evidence)
-        if np.all(possible) and len(evidence):
-            return ask(evidence)
+    def _where(
+        self, used: Bools, evidence: Evidence, answer: Callable[[Evidence], Answer]
+    ) -> Answer:
+        """Answer for some rows of evidence; the others have NaN."""
+        if np.all(used) and len(evidence):
+            return answer(evidence)
         value, error = np.full((2, len(evidence)), np.nan)
-        if np.any(possible):
-            value[possible], error[possible] = ask(evidence[possible])
+        if np.any(used):
+            value[used], error[used] = answer(evidence[used])
         return value, error
 
+    def _terms_where(self, used: Bools, evidence: Evidence) -> Answer:
+        mean, error = self._where(used, evidence, self._mean)
+        return mean[:, None], error[:, None]
 
-def parted(weight: Floats) -> Floats:
+    def _group_mean(
+        self, evidence: Evidence, weight: Floats, mean: Floats, error: Floats
+    ) -> Answer:
+        """Return the means of groups, from those of their parts.  # (groups, parts)."""
+        return self._mixed(mean, error, weight)
+
+    def _mixed(self, mean: Floats, error: Floats, weight: Floats) -> Answer:
+        """Mix means of parts; errors of samples are independent, bounds add up."""
+        share = normalised_weights(weight)
+        mean, error = (np.where(share > 0, part, 0.0) for part in (mean, error))
+        if self.samples_mean:
+            loose = np.sqrt(np.sum(share**2 * error**2, axis=1))
+        else:
+            loose = np.sum(share * error, axis=1)
+        return np.sum(share * mean, axis=1), loose
+
+
+def normalised_weights(weight: Floats) -> Floats:
     """Return weights that sum to one in every row, NaN where all are zero."""
     total = weight.sum(axis=1, keepdims=True)
-    found: Floats = np.full(weight.shape, np.nan)
-    np.divide(weight, total, out=found, where=total > 0)
-    return found
+    return np.divide(weight, total, out=np.full(weight.shape, np.nan), where=total > 0)
 
 
 def _independent(circuit: ProbabilisticCircuit, variable: int) -> ProbabilisticCircuit:

@@ -18,15 +18,22 @@ from expecta.readers.thresholds import cut_points
 from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
 
-__all__ = ["Cells"]
+__all__ = ["ModelCells"]
 
-FAR = (1e300, 1e100, 1e30, 1e15, 1e9, 1e6)  # numbers beyond are cut no more, if all goes well
-BEGIN = (-1.0 + 2**-53, 0.0, 5e-324)  # where functions like logarithms do
+LARGE_NUMBERS = (
+    1e300,
+    1e100,
+    1e30,
+    1e15,
+    1e9,
+    1e6,
+)  # not cut beyond
+DOMAIN_STARTS = (-1.0 + 2**-53, 0.0, 5e-324)  # where functions like logarithms do
 TIMES = ("date", "datetime", "duration")
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class ModelCells:
     """A density whose values are fine enough for a model, and one raw value for each.
 
     Within a value of the density every question of the model has one answer.
@@ -45,7 +52,7 @@ class Cells:
         questions: Sequence[Question],
         X: Any,
         max_bins: int = 1,
-    ) -> Cells:
+    ) -> ModelCells:
         """Cut the columns of a density.
 
         Parameters
@@ -159,9 +166,9 @@ def _cuts(features: Features, place: int, column: Column, questions: Sequence[Qu
                     f"a tree asks about a feature of column {column.name!r} that need not rise "
                     f"or fall with it; sampling is used instead"
                 )
-            lows = [-one for one in FAR] + list(BEGIN)
+            lows = [-one for one in LARGE_NUMBERS] + list(DOMAIN_STARTS)
             low = _end(features, place, [one for one in lows if one < column.lows[0]])
-            high = _end(features, place, [one for one in FAR if one > column.highs[-1]])
+            high = _end(features, place, [one for one in LARGE_NUMBERS if one > column.highs[-1]])
             low = float(column.lows[0]) if low is None else low
             high = float(column.highs[-1]) if high is None else high
             found.append(cut_points(features, place, feature, steps, low, high))

@@ -1,4 +1,4 @@
-"""Rows to predict: as the density sees them, and as the model takes them."""
+"""Make rows that the model takes: complete ones, or with missing cells filled from a density."""
 
 from __future__ import annotations
 
@@ -17,35 +17,40 @@ from expecta.tables.cells import Cells
 from expecta.tables.column import Column
 from expecta.tables.table import Table
 
-__all__ = ["Template"]
+__all__ = ["RowTemplate"]
 
 Array = npt.NDArray[Any]
-KEPT = 50  # complete rows
+KEPT_ROWS = 50  # complete rows
 
 
-class Template:
+class RowTemplate:
     """Complete rows of the kind that the model takes; others are made like them."""
 
-    def __init__(self, rows: Any, columns: tuple[str, ...], holed: frozenset[str]) -> None:
+    def __init__(
+        self,
+        rows: Any,
+        columns: tuple[str, ...],
+        order: tuple[str, ...],
+        missing_is_value: frozenset[str],
+    ) -> None:
         self.rows, self.columns = rows, columns
-        self.holed = holed  # columns in which a hole is a value
-        self._order = columns  # of the table that was learned from
-        self._rare: dict[int, tuple[Array, Floats]] = {}  # categories that a density takes together
-        self.marks: dict[int, Any] = {}  # what the user has for these holes, by place
+        self.order = order  # of the columns of the table that was learned from
+        self.missing_is_value = missing_is_value  # columns whose missing cells the model sees
+        self.marks: dict[int, Any] = {}  # what the user writes in these cells, by column
+        self._rare: dict[int, tuple[Array, Floats]] = {}  # categories that a density merges
 
     @classmethod
     def of(
-        cls, X: Any, table: Table, names: Sequence[str] | None, holed: Collection[str]
-    ) -> Template:
+        cls, X: Any, table: Table, names: Sequence[str] | None, missing_is_value: Collection[str]
+    ) -> RowTemplate:
         """Take complete rows of a training table, and the columns that the model names.
 
-        Rows are complete that have holes only where these are values (``holed``).
+        Missing cells of columns in ``missing_is_value`` count as known.
         """
         columns = table.names if names is None or not table.named else tuple(names)
-        found = cls(X, columns, frozenset(holed))
-        found._order = table.names
-        whole = np.flatnonzero(found.known(table).all(axis=1))[:KEPT]
-        if not len(whole):
+        template = cls(X, columns, table.names, frozenset(missing_is_value))
+        complete = np.flatnonzero(template.complete_rows(table))[:KEPT_ROWS]
+        if not len(complete):
             raise DomainError(
                 "no row is complete, and a column that the model asks for is all unknown"
             )
@@ -54,37 +59,37 @@ class Template:
             X = nw.dependencies.get_pandas().DataFrame(X)
         elif not (frames.is_pandas(X) or frames.is_polars(X)):
             X = np.asarray(X)
-        places = found.places(table)
-        found.rows = frames.pick(frames.take(X, whole), places)
-        for place, name in enumerate(columns):
-            gone = np.flatnonzero(~table.column(places[place]).known)
-            if name in holed and len(gone):
-                one = frames.pick(frames.take(X, gone[:1]), [places[place]], flat=True)
-                found.marks[place] = np.asarray(one, object)[0]
-        return found
+        indices = template.indices(table)
+        template.rows = frames.pick(frames.take(X, complete), indices)
+        for column, (name, index) in enumerate(zip(columns, indices, strict=True)):
+            missing = np.flatnonzero(~table.column(index).known)
+            if name in missing_is_value and len(missing):
+                cell = frames.pick(frames.take(X, missing[:1]), [index], flat=True)
+                template.marks[column] = np.asarray(cell, object)[0]
+        return template
 
     def keep_rare(self, table: Table, density: Density) -> None:
         """Note the categories that a density takes together, and how often rows have them."""
-        for place, at in enumerate(self.places(table)):
-            column = density.encoder_.column(self.columns[place]).plain
+        for i, index in enumerate(self.indices(table)):
+            column = density.encoder_.column(self.columns[i]).plain
             if column.other:
-                cells = table.column(at)
+                cells = table.column(index)
                 codes, levels = cells.as_levels()
                 rare = np.flatnonzero(column.encode(cells) == len(column.values))
                 kinds, counts = np.unique(codes[rare], return_counts=True)
                 names = np.empty(len(levels), object)
                 names[:] = levels
-                self._rare[place] = names[kinds], counts / counts.sum()
+                self._rare[i] = names[kinds], counts / counts.sum()
 
-    def places(self, table: Table) -> list[int]:
-        """Find the columns of a table: by name, or those of an array by place."""
+    def indices(self, table: Table) -> list[int]:
+        """Find the columns of a table: by name, or those of an array by position."""
         if not table.named:
-            if len(table.names) != len(self._order):
+            if len(table.names) != len(self.order):
                 raise DomainError(
                     f"there are {len(table.names)} columns, and the density learned from "
-                    f"{len(self._order)}: {', '.join(self._order[:5])} ..."
+                    f"{len(self.order)}: {', '.join(self.order[:5])} ..."
                 )
-            return [self._order.index(name) for name in self.columns]
+            return [self.order.index(name) for name in self.columns]
         absent = [name for name in self.columns if name not in table.names]
         if absent:
             raise DomainError(
@@ -93,35 +98,39 @@ class Template:
         return [table.names.index(name) for name in self.columns]
 
     def known(self, table: Table) -> Bools:
-        """Whether each cell is known, or a hole that is a value.  # (rows, columns)."""
-        places = self.places(table)
-        found = [
-            table.column(at).known | (name in self.holed)
-            for name, at in zip(self.columns, places, strict=True)
+        """Whether each cell is known, or a missing value that is a value.  # (rows, columns)."""
+        indices = self.indices(table)
+        rows_out = [
+            table.column(index).known | (name in self.missing_is_value)
+            for name, index in zip(self.columns, indices, strict=True)
         ]
-        return np.stack(found, axis=1)
+        return np.stack(rows_out, axis=1)
 
-    def column(self, table: Table, at: int) -> Array:
+    def complete_rows(self, table: Table) -> Bools:
+        """Whether no cell of a row is missing, unless that is a value.  # (rows,)."""
+        return np.all(self.known(table), axis=1)
+
+    def column(self, table: Table, index: int) -> Array:
         """Return the values of a column of a table, None or NaN where they are unknown."""
-        return _values(table.column(at))
+        return _values(table.column(index))
 
     def complete(self, table: Table, rows: Ints) -> Any:
-        """Return rows of a table without holes as the model takes them."""
-        found = frames.take(self.rows, np.zeros(len(rows), np.int64))
-        for place, at in enumerate(self.places(table)):
-            values = _values(table.column(at))[rows]
-            found = frames.put(found, place, frames.marked(values, self.marks.get(place)))
-        return found
+        """Return rows of a table without missing cells as the model takes them."""
+        rows_out = frames.take(self.rows, np.zeros(len(rows), np.int64))
+        for i, index in enumerate(self.indices(table)):
+            values = _values(table.column(index))[rows]
+            rows_out = frames.put(rows_out, i, frames.marked(values, self.marks.get(i)))
+        return rows_out
 
     def filled(
         self, table: Table, rows: Ints, codes: Ints, density: Density, rng: np.random.Generator
     ) -> Any:
-        """Return rows as the model takes them, their holes filled with values of a density.
+        """Return rows as the model takes them, their missing cells filled with values of a density.
 
         Parameters
         ----------
         table
-            Rows with holes.
+            Rows with missing cells.
         rows
             Which of them, each as often as it is needed.  # (draws,)
         codes
@@ -131,13 +140,13 @@ class Template:
         rng
             Random numbers for that.
         """
-        found = frames.take(self.rows, np.zeros(len(rows), np.int64))
-        for place, at in enumerate(self.places(table)):
-            variable = density.encoder_.variable(self.columns[place])
-            cells, column = table.column(at), density.encoder_.columns_[variable]
+        rows_out = frames.take(self.rows, np.zeros(len(rows), np.int64))
+        for i, index in enumerate(self.indices(table)):
+            variable = density.encoder_.variable(self.columns[i])
+            cells, column = table.column(index), density.encoder_.columns_[variable]
             values = _drawn(column, codes[:, variable], rng)
-            if place in self._rare:
-                rare, share = self._rare[place]
+            if i in self._rare:
+                rare, share = self._rare[i]
                 some = codes[:, variable] == len(column.values)
                 values[some] = rng.choice(rare, np.count_nonzero(some), p=share)
             known = cells.known[rows]
@@ -146,8 +155,8 @@ class Template:
                 if own.dtype.kind != values.dtype.kind:
                     values = values.astype(object)
                 values[known] = own[rows[known]]
-            found = frames.put(found, place, frames.marked(values, self.marks.get(place)))
-        return found
+            rows_out = frames.put(rows_out, i, frames.marked(values, self.marks.get(i)))
+        return rows_out
 
 
 def _values(cells: Cells) -> Array:

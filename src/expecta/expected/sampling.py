@@ -1,54 +1,151 @@
-"""Means by sampling, until they are known well enough."""
+"""Average a function over conditional samples until the standard error is small enough."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from expecta.common.arrays import Floats, Ints
+from expecta.common.settings import Progress
 
-__all__ = ["estimate", "in_parts"]
+__all__ = ["ControlVariate", "Draw", "SampledMeans", "Sampling", "row_batches", "sample_means"]
 
-FIRST = 256  # draws of each row, before it is known how many are needed
-AT_ONCE = 100_000  # rows that a model is given at a time
+FIRST_SAMPLES = 64  # per row, before it is known how many are needed
+FIXED_SAMPLES = 4096  # per row, for spreads and distributions
+MAX_BATCH_ROWS = 100_000  # rows that a model is given at a time
+
+Draw: TypeAlias = Callable[[Ints, Ints, np.random.Generator], Floats]
 
 
-def estimate(
-    draw: Callable[[Ints, int, np.random.Generator], Floats],
-    n_rows: int,
-    scale: float,
-    rtol: float,
-    most: int,
-    rng: np.random.Generator,
-) -> tuple[Floats, Floats]:
-    """Estimate the mean of each row, and its standard error.
+@dataclass(frozen=True)
+class Sampling:
+    """How many samples are drawn where something is not computed.
 
-    ``draw(rows, n, rng)`` returns n numbers for each row. Draws until the standard error is
-    ``rtol`` times the larger of the mean and ``scale``, or until there are ``most`` draws.
+    Attributes
+    ----------
+    rtol
+        Standard error of a mean to reach, relative to the larger of the mean and ``scale``.
+    max_samples
+        At most so many samples per row of evidence.
+    scale
+        Spread of the model's output.
+    random_state
+        Seed: the same question has the same answer.
     """
-    count, mean, square = np.zeros((3, n_rows))
-    todo, n = np.arange(n_rows), max(2, min(FIRST, most))
-    while len(todo):
-        values = draw(todo, n, rng)
-        own = values.mean(axis=1)
-        gap, before = own - mean[todo], count[todo]
-        total = before + n
-        square[todo] += np.sum((values - own[:, None]) ** 2, axis=1) + gap**2 * before * n / total
-        mean[todo] += gap * n / total
-        count[todo] = total
-        variance = square[todo] / (total - 1.0)
-        allowed = np.maximum(rtol * np.maximum(np.abs(mean[todo]), scale), 1e-300)
-        with np.errstate(over="ignore"):
-            need = np.minimum(np.ceil(variance / allowed**2), most)
-        todo = todo[need > total]
-        n = int(min(max(need.max() - total[0], 1), 8 * total[0]))
-    # what was never drawn has less than about one part in as many draws
-    error = np.hypot(np.sqrt(square / np.maximum(count - 1, 1) / count), scale / count)
-    return mean, error
+
+    rtol: float = 0.01
+    max_samples: int = 10_000
+    scale: float = 1.0
+    random_state: int = 0
+
+    @property
+    def fixed(self) -> int:
+        """Samples per row for a spread or a distribution."""
+        return max(2, min(FIXED_SAMPLES, self.max_samples))
+
+    def rng(self) -> np.random.Generator:
+        """Return random numbers, the same for every question."""
+        return np.random.default_rng(self.random_state)
 
 
-def in_parts(n_rows: int, draws: int) -> list[Ints]:
-    """Divide rows so that a model is not given more at a time than it can hold."""
-    parts = 1 + n_rows * draws // AT_ONCE
-    return [part for part in np.array_split(np.arange(n_rows), parts) if len(part)]
+@dataclass(frozen=True, eq=False)
+class SampledMeans:
+    """Estimates for each row.  # (rows, outputs)."""
+
+    mean: Floats
+    error: Floats  # standard error of the mean
+    variance: Floats  # of the function over the unknown inputs
+    samples: Ints  # (rows,)
+
+
+@dataclass(frozen=True, eq=False)
+class ControlVariate:
+    """A function of the outputs whose mean is known: what it explains needs no samples."""
+
+    function: Callable[[Floats], Floats]  # of outputs, in as many columns; NaN where unknown
+    mean: Floats  # (rows, outputs)
+
+
+def sample_means(
+    draw: Draw,
+    n_rows: int,
+    scale: Floats,
+    rtol: float,
+    max_samples: int,
+    rng: np.random.Generator,
+    control: ControlVariate | None = None,
+) -> SampledMeans:
+    """Estimate the mean of each row by sampling.
+
+    Draws until the standard error is ``rtol`` times the larger of the estimate and
+    ``scale``, or until a row has ``max_samples``.
+
+    Parameters
+    ----------
+    draw
+        ``draw(rows, counts, rng)`` returns so many outputs of each of these rows, one row
+        after the other.  # (sum of counts, outputs)
+    scale
+        What a relative error is relative to, at least.  # (outputs,)
+    control
+        What it explains of the samples is known, and does not count as error.
+    """
+    count, sums = np.zeros(n_rows, np.int64), np.zeros((5, n_rows, len(scale)))
+    shift = np.zeros((n_rows, len(scale)))  # the first sample: so that squares do not cancel
+    todo = np.arange(n_rows)
+    wanted = np.full(n_rows, max(2, min(FIRST_SAMPLES, max_samples)))
+    with Progress("samples", None) as progress:
+        while len(todo):
+            for rows in row_batches(todo, wanted[todo]):
+                counts = wanted[rows]
+                progress.advance(int(counts.sum()))
+                values = draw(rows, counts, rng)
+                row = np.repeat(rows, counts)
+                first = np.cumsum(counts) - counts
+                fresh = count[rows] == 0
+                shift[rows[fresh]] = values[first[fresh]]
+                beside = np.zeros_like(values)
+                if control is not None:
+                    beside = control.function(values) - control.mean[row]
+                values = values - shift[row]
+                products = (values, values**2, beside, beside**2, values * beside)
+                for total, product in zip(sums, products, strict=True):
+                    total[rows] += np.add.reduceat(product, first)
+                count[rows] += counts
+            mean, variance, unexplained = _statistics(sums, count)
+            allowed = rtol * np.maximum(np.abs(mean + shift), scale)
+            allowed = np.maximum(allowed, 1e-140)  # whose square is a number too
+            need = np.max(np.maximum(unexplained / allowed**2, scale / allowed), axis=1)
+            need = np.minimum(np.ceil(need), max_samples).astype(np.int64)
+            todo = np.flatnonzero(need > count)
+            wanted = np.minimum(need - count, np.maximum(count, FIRST_SAMPLES) * 8)
+    # what was never drawn has less than about one part in as many samples
+    error = np.hypot(np.sqrt(unexplained / count[:, None]), scale / count[:, None])
+    return SampledMeans(mean + shift, error, variance, count)
+
+
+def _statistics(sums: Floats, count: Ints) -> tuple[Floats, Floats, Floats]:
+    """Return the mean, the variance, and what the control leaves of it."""
+    n = np.maximum(count, 1)[:, None]
+    mean, square, beside, beside_square, product = sums / n
+    variance = np.maximum(square - mean**2, 0.0)
+    spread = np.maximum(beside_square - beside**2, 0.0)
+    covariance = product - mean * beside
+    # a control that was lost in some sample, or never varies, explains nothing
+    useful = np.isfinite(covariance) & (spread > 1e-12 * np.maximum(beside_square, 1e-300))
+    slope = np.where(useful, covariance / np.where(useful, spread, 1.0), 0.0)
+    mean = mean - slope * np.where(useful, beside, 0.0)
+    unexplained = np.maximum(variance - slope * np.where(useful, covariance, 0.0), 0.0)
+    unbiased = n / np.maximum(n - 1, 1)
+    return mean, variance * unbiased, unexplained * n / np.maximum(n - 2, 1)
+
+
+def row_batches(rows: Ints, counts: Ints) -> list[Ints]:
+    """Divide rows so that a batch has about as many samples as a model is given at a time."""
+    order = np.argsort(-counts, kind="stable")  # samples of a batch are drawn together
+    total = np.cumsum(counts[order])
+    parts = np.array_split(order, 1 + int(total[-1]) // MAX_BATCH_ROWS) if len(total) else []
+    return [rows[part] for part in parts if len(part)]

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from expecta.common.arrays import Floats
+from expecta.queries.one_vs_rest import class_shares
 from expecta.readers.forms import Form
 
 __all__ = ["apply_link", "centre_margins", "invert_link"]
@@ -29,8 +30,8 @@ def apply_link(form: Form, margin: Floats) -> Floats:
     if form.link == "softmax":
         return np.asarray(softmax(margin, axis=1))
     if form.link == "one-vs-rest":
-        against_rest = expit(margin)
-        return np.asarray(against_rest / against_rest.sum(axis=1, keepdims=True))
+        each = expit(margin)
+        return class_shares(each, np.zeros_like(each))[0]
     if form.link == "none":
         raise ValueError("This classifier has margins only, no probabilities: use the margins.")
     raise ValueError(f"There is no link {form.link!r}.")

@@ -121,7 +121,7 @@ def _reported_outputs(model: Any) -> tuple[list[Any], int]:
         try:
             model.expected_output()
         except DomainError:  # several outputs
-            n = len(model.answers.scale)
+            n = model.expected_model.n_outputs
             return list(range(min(n, MAX_OUTPUTS))), max(0, n - MAX_OUTPUTS)
         return [None], 0
     if len(classes) == 1:
@@ -134,7 +134,7 @@ def _reported_outputs(model: Any) -> tuple[list[Any], int]:
 def _encoding(model: Any, outputs_of: list[Any]) -> tuple[Encoder, TrainingRows | None]:
     if outputs_of:
         subject = model.expected_output(outputs_of[0])
-        return subject.encoder, subject.seen
+        return subject.encoder, subject.training_rows
     return model.encoder_, model.training_rows_
 
 
@@ -153,7 +153,7 @@ def _output(
     model: Any, of: Any, telling: NextQuestion, columns: list[str], sensitive: Sequence[str]
 ) -> OutputFacts:
     subject = model.expected_output(of)
-    grid = COARSE_POINTS if subject.sampled or subject.samples_variance else None
+    grid = COARSE_POINTS if subject.samples_mean or subject.samples_variance else None
     splits = tuple(model.split(name, of=of) for name in columns)
     size = {split.columns[0]: len(split) for split in splits}
     ranked = [(name, size[name]) for name in telling.columns if name in size]

@@ -203,7 +203,7 @@ def _probability_cards(facts: ReportFacts) -> list[FigureCard]:
         return []
     rows = np.arange(min(len(facts.seen), MAX_CALIBRATION_ROWS))
     hidden = np.zeros((len(rows), len(facts.encoder.columns_)), np.bool_)
-    predicted, _ = output.subject.of_table(facts.seen.to_table(facts.encoder), rows, hidden)
+    predicted, _ = output.subject.mean_of_rows(facts.seen.to_table(facts.encoder), rows, hidden)
     curve = probability_calibration(predicted, happened[rows], output.name, BINS)
     label = f"Predicted {output.name} against the share in which it happened"
     note = "Training rows, which the model has learned from: it does worse on new rows."

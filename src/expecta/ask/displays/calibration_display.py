@@ -97,7 +97,7 @@ class CalibrationDisplay(Display[CalibrationCurve]):
                 np.mean((target >= low) & (target <= high)) for low, high in (e.T for e in ends)
             ]
             return cls.from_answer(interval_calibration(COVERAGES, covered, len(target)), ax=ax)
-        from expecta.expected.classes import class_index
+        from expecta.expected.expected_model import class_index
 
         index = class_index(classes, of)
         happened, name = np.asarray(y) == classes[index], f"P({classes[index]})"

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from functools import partial
-from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from expecta.ask.asking import Asking
 from expecta.circuits.regression import RegressionCircuit
 from expecta.circuits.vtree import Vtree
-from expecta.common.arrays import Bools, Floats, Ints
+from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_integer
 from expecta.common.errors import DomainError
 from expecta.common.settings import Progress
 from expecta.densities import PSDD, Density, LatentTree
-from expecta.estimators.circuit_output import of_circuits
+from expecta.estimators.expected_estimator import ExpectedEstimator
 from expecta.estimators.training import Seeds, Training, completed
-from expecta.expected.expected_output import ExpectedOutput
+from expecta.expected.learned_circuit import LearnedCircuit
 from expecta.learn.regression import LOSSES, Curve, GrownCircuit, grow
-from expecta.queries.output_distribution import Distribution
 from expecta.queries.pair import Pair
 from expecta.tables import Encoder
 from expecta.tables.column import Column
@@ -35,20 +31,18 @@ from expecta.tables.training_rows import TrainingRows, target_name
 
 __all__ = ["CircuitEstimator"]
 
-FEW = 20  # rows below which nothing is chosen, and the circuit is additive
-MANY = 5000  # rows from which one fold is held out, not each of five in turn
+CHOICE_ROWS = 20  # rows below which nothing is chosen, and the circuit is additive
+ONE_FOLD_ROWS = 5000  # rows from which one fold is held out, not each of five in turn
 FOLDS = 5
-ROUNDS = 3  # of weighing completions by the target and learning anew
-UNTESTED = 3.0  # penalty where there are too few rows to choose one
+TARGET_ROUNDS = 3  # of weighing completions by the target and learning anew
+DEFAULT_PENALTY = 3.0  # penalty where there are too few rows to choose one
 
 
-class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
+class CircuitEstimator(ExpectedEstimator):
     """A density of the inputs and a circuit for the target, over one vtree."""
 
-    density_: Density  # as it learned
     refined_: Density  # the same with finer bins, which the circuit takes
     pair_: Pair
-    training_rows_: TrainingRows | None  # training rows, beside which answers about groups stand
     target_name_: str
 
     def __init__(
@@ -61,7 +55,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         max_splits: int = 32,
         penalties: Sequence[float] = (1.0, 3.0, 10.0),
         completions: int = 5,
-        random_state: Any = None,
+        random_state: Any = 0,
     ) -> None:
         self.density = density
         self.vtree = vtree
@@ -135,9 +129,8 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
             asked["start"] = "independent"  # the other start has a vtree of its own
         return density.set_params(**asked)
 
-    def _training(self, table: Table, weight: Floats, strata: Ints, seeds: Seeds) -> Training:
-        """Complete the rows that have holes, several times, and choose those to hold out."""
-        codes = self.encoder_.codes(table)
+    def _training(self, codes: Ints, weight: Floats, strata: Ints, seeds: Seeds) -> Training:
+        """Complete rows with missing values, several times, and choose those to hold out."""
         rows = np.flatnonzero(weight > 0)
         holes = np.any(codes[rows] < 0, axis=1)
         times = np.where(holes, self.completions, 1)
@@ -153,7 +146,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
             order = np.lexsort((rng.random(len(rows)), strata[rows]))
             place = np.empty(len(rows), np.int64)
             place[order] = np.arange(len(rows)) % min(FOLDS, len(rows))
-            if len(rows) >= MANY:
+            if len(rows) >= ONE_FOLD_ROWS:
                 place[place > 0] = -1
             fold = np.repeat(place, times)
         times = np.repeat(times, times)
@@ -163,7 +156,7 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         """Learn the circuit."""
         penalties = check_penalties(self.penalties)
         curves = [_curve(column) for column in self.encoder_.columns_]
-        tested = len(np.unique(training.origin)) >= FEW
+        tested = len(np.unique(training.origin)) >= CHOICE_ROWS
         with Progress(type(self).__name__, None) as progress, threadpool_limits(1):
             learn = partial(
                 grow,
@@ -173,28 +166,31 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
                 curves=curves,
                 loss=loss,
                 fold=training.fold if tested or keep_folds else None,
-                penalties=penalties if tested else [UNTESTED],
+                penalties=penalties if tested else [DEFAULT_PENALTY],
                 max_splits=self.max_splits if tested else 0,
                 keep_folds=keep_folds and training.fold is not None,
                 report=lambda what: progress.advance(label=f"{type(self).__name__} {what}"),
             )
             weight = training.weight
             grown = learn(weight=weight)
-            for _ in range(ROUNDS if np.any(training.times > 1) else 0):
+            for _ in range(TARGET_ROUNDS if np.any(training.times > 1) else 0):
                 weight = training.given_target(y, grown.circuit, LOSSES[loss], weight)
                 grown = learn(weight=weight)
         self.penalty_, self.n_splits_ = grown.penalty, grown.n_splits
         self.validation_ = grown.tried
         return grown
 
-    def _apart(self, table: Table, y: Floats, weight: Floats, rows: Ints, seeds: Seeds) -> Self:
+    def _relearn_without(
+        self, table: Table, y: Floats, weight: Floats, rows: Ints, seeds: Seeds
+    ) -> Self:
         """Learn a density and a circuit for the squared loss as these were, without some rows."""
         weight = weight.copy()
         weight[rows] = 0.0
         model = type(self)(**self.get_params(deep=False))
         model.set_params(penalties=self.penalty_, max_splits=self.n_splits_)
         model._learn_density(table, weight, seeds)
-        training = model._training(table, weight, np.zeros(len(y), np.int64), seeds)
+        codes = model.encoder_.codes(table)
+        training = model._training(codes, weight, np.zeros(len(y), np.int64), seeds)
         grown = model._grow(training._replace(fold=None), y[:, None], "squared", keep_folds=False)
         model.pair_ = Pair(model.refined_.circuit, grown.circuit)
         return model
@@ -218,93 +214,34 @@ class CircuitEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         """The function g of the complete inputs."""
         return self.pair_.g
 
-    def score_samples(self, X: Any) -> Floats:
-        """Log-probability, in nats, of what is known of each row. Exact under the density.
-
-        How like the training rows is a row? Compare with ``score_samples`` of those.
-        """
-        table = self._table(X)
-        return self.density_.score_samples(table)
-
-    def predict_moments(self, X: Any, order: int = 2, *, central: bool = False) -> Floats:
-        """Moments 0 .. order of g over what is unknown; g of a classifier is the log-odds. Exact.
-
-        Returns
-        -------
-        array of shape (rows, order + 1), or (rows, classes, order + 1) for several classes
-        """
-        codes, complete = self._codes(X)
-        found = self.pair_.moments(self._open(codes, complete), order, central=central)
-        g = self.circuit_(codes[complete])[..., None]
-        found[complete] = (0.0 * g if central else g) ** np.arange(found.shape[-1])
-        return found
-
-    def _learned(self) -> object:
+    def _model_key(self) -> tuple[Any, ...]:
         check_is_fitted(self, "pair_")
-        return self.pair_
+        return id(self.pair_), getattr(self, "tol", None), getattr(self, "noise_", None)
 
-    def _make_output(self, of: Any) -> ExpectedOutput:
-        return of_circuits(self, of)
+    def _make_expected_model(self) -> LearnedCircuit:
+        coded = self.encoder_.source_ == "codes"
+        reader = partial(_read_rows, coded, self.n_features_in_, type(self).__name__)
+        return LearnedCircuit(
+            self.pair_,
+            self.refined_,
+            reader,
+            name=self.target_name_,
+            training_rows=self.training_rows_,
+            classes=getattr(self, "classes_", None),
+            tol=getattr(self, "tol", 1e-9),
+            noise=getattr(self, "noise_", 1e-300),
+        )
 
-    def _table(self, X: Any) -> Table:
-        check_is_fitted(self, "pair_")
-        table = read_inputs(X, coded=self.encoder_.source_ == "codes")
-        if not table.named and len(table.names) != self.n_features_in_:
-            raise DomainError(
-                f"X has {len(table.names)} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        return table
 
-    def _codes(self, X: Any) -> tuple[Ints, Bools]:
-        """Return the values of the rows' cells, and which rows are complete."""
-        table = self._table(X)
-        codes = self.encoder_.codes(table)
-        return codes, np.all(codes >= 0, axis=1)
-
-    def _distribution(self, X: Any, noise: float) -> Distribution:
-        """Distribution of g plus noise; the circuit alone answers complete rows."""
-        codes, complete = self._codes(X)
-        found = self.pair_.distribution(self._open(codes, complete), noise=noise)
-        return found.pinned(complete, self.circuit_(codes[complete]))
-
-    def _open(self, codes: Ints, complete: Bools) -> Ints:
-        """Return the rows with what the circuit answers alone taken away.
-
-        So a pair finds no complete row impossible, and counts rows as the user does.
-        """
-        return np.where(complete[:, None], -1, codes).astype(np.int32)
-
-    # -- files ------------------------------------------------------------------------
-
-    def save(self, path: str | PathLike[str], *, rows: bool = True) -> None:
-        """Write the estimator into one file. Atomic.
-
-        The file holds the *training rows*, which answers about groups are compared with; to
-        pass a model on without its data, leave them out by ``rows=False``.
-        """
-        from expecta.estimators.estimator_files import ESTIMATOR_FILE
-
-        check_is_fitted(self, "pair_")
-        saved = self if rows else copy(self)
-        if not rows:
-            saved.training_rows_ = None
-        ESTIMATOR_FILE.save(saved, path)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Read an estimator. Runs no code; a damaged file gives a FormatError."""
-        from expecta.estimators.estimator_files import ESTIMATOR_FILE
-
-        model = ESTIMATOR_FILE.load(path)
-        if not isinstance(model, cls):
-            raise DomainError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")
-        return model
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
-        return tags
+def _read_rows(coded: bool, n_features: int, name: str, X: Any) -> Table:
+    """Read rows for an estimator of that name that learned from so many columns."""
+    table = read_inputs(X, coded=coded)
+    if not table.named and len(table.names) != n_features:
+        raise DomainError(
+            f"X has {len(table.names)} features, but {name} is expecting {n_features} features "
+            f"as input"
+        )
+    return table
 
 
 def _curve(column: Column) -> Curve:

@@ -1,4 +1,4 @@
-"""Intervals that hold what they say: predicted distributions, calibrated on rows held out.
+"""Calibrate intervals: predicted distributions, corrected on rows held out.
 
 The predicted distribution F of y given what is known includes the unknown inputs and
 Gaussian residual noise. If F were right, u = |2 F(y) - 1| would be uniform. It is not
@@ -14,19 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erf
 
-from expecta.circuits.regression import RegressionCircuit
-from expecta.common.arrays import Floats, Ints
+from expecta.common.arrays import Bools, Floats, Ints
 from expecta.estimators.training import size
-from expecta.queries.pair import Pair
+from expecta.expected.expected_model import ExpectedModel, ModelRows
 
-__all__ = ["Calibration", "affordable", "distances", "hidden", "in_units", "least_noise"]
+__all__ = ["Calibration", "calibrate", "hide_columns", "least_noise"]
 
-ENOUGH = 600  # rows that a quantile is taken over, where there are as many
-AFFORDED = 30_000_000  # joins of gates that held-out predictions may come to: some seconds
-ROWS = (1000, 10_000)  # and how many predictions that is, at least and at most
-COARSE = 1e-4  # error of probabilities in calibration: of a share of some thousand rows
+QUANTILE_ROWS = 600  # that a quantile is taken over, where there are as many
+CALIBRATION_TOL = 1e-4  # error of probabilities: of a share of some thousand rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +59,17 @@ class Calibration:
         """
         if not len(self.distance):
             return np.broadcast_to(coverage, (len(missing), len(coverage))).copy()
-        numbers, place = np.unique(missing, return_inverse=True)
-        found = np.stack([self._quantiles(int(number), coverage) for number in numbers])
-        return found[place]
+        numbers, which = np.unique(missing, return_inverse=True)
+        levels = np.stack([self._quantiles(int(number), coverage) for number in numbers])
+        return levels[which]
 
     def _quantiles(self, number: int, coverage: Floats) -> Floats:
         """Weighted quantiles of the distance, rows weighted by how near their number is."""
         gap = np.abs(self.missing - number)
         # a number of unknown columns with more rows than the one asked about counts as much
-        own = np.count_nonzero(gap == 0) or ENOUGH
+        own = np.count_nonzero(gap == 0) or QUANTILE_ROWS
         per_row = np.minimum(1.0, own / np.bincount(self.missing)[self.missing])
-        enough = min(ENOUGH, len(np.unique(self.row)))
+        enough = min(QUANTILE_ROWS, len(np.unique(self.row)))
         for reach in range(1, int(np.max(gap)) + 2):
             distinct = len(np.unique(self.row[gap < reach]))
             if distinct >= enough:
@@ -86,58 +82,58 @@ class Calibration:
         return np.append(self.distance[order], 1.0)[at]
 
 
-def affordable(pair: Pair) -> int:
-    """How many held-out predictions take no more than some seconds."""
-    return int(np.clip(AFFORDED // max(pair.plan.n_joins, 1), *ROWS))
-
-
-def distances(
-    pair: Pair,
-    noise: float,
-    codes: Ints,
+def calibrate(
+    model: ExpectedModel,
+    rows: ModelRows,
     y: Floats,
     row: Ints,
+    noise: float,
     n: int,
     rng: np.random.Generator,
 ) -> Calibration:
-    """How far from the middle of their predicted distribution targets lie.
+    """Compute how far from the middle of their predicted distribution targets lie.
 
     Complete rows, which cost nothing, are used as they are, and all with columns hidden in
-    n ways. Cost: that of some thirty frequencies for each of these.
+    n ways; ``row`` says which row each is. Cost: one distribution for each of these.
     """
-    if n == 0 or not len(codes):
+    if n == 0 or not len(rows.codes):
         return Calibration.joined([])
-    picked, left = hidden(codes, n, rng)
-    possible = np.isfinite(pair.log_prob(left))
+    picked, left = hide_columns(rows.codes, n, rng, model.fixed_columns)
+    possible = np.isfinite(model.density.circuit.log_prob(left))
     picked, left = picked[possible], left[possible]
-    share = pair.distribution(left, noise=noise, tol=COARSE).cdf(y[picked][:, None])[:, 0]
-    missing = np.count_nonzero(left < 0, axis=1)
-    some = Calibration(missing, np.abs(2.0 * share - 1.0), row[picked])
-    complete = np.all(codes >= 0, axis=1)
-    near = erf(np.abs(y[complete] - pair.g(codes[complete])) / noise / 2**0.5)
-    known = Calibration(np.zeros(len(near), np.int64), near, row[complete])
-    return Calibration.joined([some, known])
+    complete = np.flatnonzero(rows.n_missing == 0)
+    parts = []
+    for which, hidden in ((picked, left < 0), (complete, rows.codes[complete] < 0)):
+        asked = model.hide(rows, which, hidden)
+        share = model.cdf(asked, y[which], noise, CALIBRATION_TOL)
+        parts.append(Calibration(asked.n_missing, np.abs(2.0 * share - 1.0), row[which]))
+    return Calibration.joined(parts)
 
 
-def hidden(codes: Ints, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def hide_columns(
+    codes: Ints, n: int, rng: np.random.Generator, fixed: Bools | None = None
+) -> tuple[Ints, Ints]:
     """Hide columns at random: about n rows, as many for each number of unknown columns.
 
     Returns which rows they are, and what is left of them. A row that has fewer known columns
     than it should is left out. With nothing known all rows are one: they are there once each.
+    Columns that are ``fixed`` stay as they are.
     """
     rows, columns = codes.shape
-    picked, found = [], []
+    picked, left = [], []
     for number in range(1, columns + 1):
-        each = -(-n // columns) if number < columns else rows
-        rounds = [rng.permutation(rows) for _ in range(-(-each // max(rows, 1)))]
-        some = np.concatenate([np.zeros(0, np.int64), *rounds])[:each]
-        some = some[np.count_nonzero(codes[some] < 0, axis=1) <= number]
+        size = -(-n // columns) if number < columns else rows
+        rounds = [rng.permutation(rows) for _ in range(-(-size // max(rows, 1)))]
+        chosen = np.concatenate([np.zeros(0, np.int64), *rounds])[:size]
+        chosen = chosen[np.count_nonzero(codes[chosen] < 0, axis=1) <= number]
         # known columns in random order, after the unknown ones
-        rank = np.where(codes[some] < 0, -1.0, rng.random((len(some), columns)))
-        gone = np.argsort(np.argsort(rank, axis=1, kind="stable"), axis=1) < number
-        picked.append(some)
-        found.append(np.where(gone, -1, codes[some]).astype(np.int32))
-    return np.concatenate(picked), np.concatenate(found)
+        rank = np.where(codes[chosen] < 0, -1.0, rng.random((len(chosen), columns)))
+        hidden = np.argsort(np.argsort(rank, axis=1, kind="stable"), axis=1) < number
+        if fixed is not None:
+            hidden &= ~fixed
+        picked.append(chosen)
+        left.append(np.where(hidden, -1, codes[chosen]).astype(np.int32))
+    return np.concatenate(picked), np.concatenate(left)
 
 
 def least_noise(target: Floats) -> float:
@@ -145,14 +141,3 @@ def least_noise(target: Floats) -> float:
     most = float(np.abs(target).max())
     spread = size(target - target.mean(), np.ones(len(target)))
     return max(1e-9 * (spread or most), float(np.spacing(most))) or 1e-9
-
-
-def in_units(pair: Pair, noise: float) -> tuple[Pair, float, float]:
-    """Return a pair about its bias and in a unit near its size; the bias, and the unit.
-
-    What is asked of it loses no digits to a y far from zero, nor underflows.
-    """
-    g = pair.g
-    unit = 2.0 ** float(np.ceil(np.log2(max(float(np.abs(g.weight).max()), noise))))
-    about = Pair(pair.p, RegressionCircuit(g.structure, g.weight / unit))
-    return about, float(g.bias[0]), unit

@@ -1,4 +1,4 @@
-"""Sums of boxes, given sets and weights of values rather than values alone."""
+"""Compute expectations of boxes given sets and weights of values, not values alone."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.engine.boxes import BoxExpectation
 
-__all__ = ["Softened"]
+__all__ = ["SoftBoxes"]
 
-KEPT = 256  # circuits given some evidence
+MAX_CIRCUITS = 256  # that are kept, given some evidence
 
 
-class Softened:
+class SoftBoxes:
     """Expectations of boxes for evidence of any kind. Exact.
 
     A cell that is a single value, or nothing, is a code that boxes take. Rows that agree in all
@@ -24,12 +24,12 @@ class Softened:
     ----------
     circuit
         The density.
-    own
-        The circuit that expectations were made for.
+    compiled
+        The circuit that expectations were compiled for.
     """
 
-    def __init__(self, circuit: ProbabilisticCircuit, own: ProbabilisticCircuit) -> None:
-        self._circuit, self._own = circuit, own
+    def __init__(self, circuit: ProbabilisticCircuit, compiled: ProbabilisticCircuit) -> None:
+        self._circuit, self._compiled = circuit, compiled
         self._given: dict[bytes, ProbabilisticCircuit] = {}
 
     def __call__(self, expectation: BoxExpectation, evidence: Evidence) -> Floats:
@@ -37,14 +37,14 @@ class Softened:
         codes, soft = _codes(evidence)
         groups, which = np.unique(soft, axis=0, return_inverse=True)
         which = which.ravel()
-        found = [np.flatnonzero(which == number) for number in range(len(groups))]
+        members = [np.flatnonzero(which == number) for number in range(len(groups))]
         parts = []
-        for group, rows in zip(groups, found, strict=True):
+        for group, rows in zip(groups, members, strict=True):
             circuit = self._under(evidence, int(rows[0]), group >= 0)
-            here = expectation if circuit is self._own else expectation.under(circuit)
+            here = expectation if circuit is self._compiled else expectation.under(circuit)
             parts.append(here(codes[rows]))
         out = np.empty((len(codes), expectation.boxes.value.shape[1]))
-        for rows, part in zip(found, parts, strict=True):
+        for rows, part in zip(members, parts, strict=True):
             out[rows] = part
         return out
 
@@ -59,7 +59,7 @@ class Softened:
             facts = facts.likelihood(variable, weights)
             key += variable.to_bytes(4, "little") + weights.tobytes()
         if key not in self._given:
-            if len(self._given) >= KEPT:
+            if len(self._given) >= MAX_CIRCUITS:
                 self._given.clear()
             self._given[key] = self._circuit.condition(facts)
         return self._given[key]

@@ -1,0 +1,323 @@
+"""The face that all estimators share: predictions, intervals, questions, and files."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from copy import copy
+from os import PathLike
+from typing import Any, Self
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_consistent_length
+
+from expecta.ask.asking import Asking
+from expecta.common.arrays import Floats
+from expecta.common.errors import DomainError
+from expecta.densities.density import Density
+from expecta.estimators.calibration import Calibration, calibrate, least_noise
+from expecta.estimators.training import Seeds, size
+from expecta.expected.expected_model import ExpectedModel, ModelRows
+from expecta.expected.expected_output import ExpectedOutput
+from expecta.expected.row_distributions import RowDistributions, check_coverage
+from expecta.queries.impossible import check_possible
+from expecta.tables.estimator_inputs import read_target
+from expecta.tables.training_rows import TrainingRows
+
+__all__ = ["ExpectedEstimator", "is_classification", "is_regression"]
+
+TOL_RANGE = (1e-13, 1e-4)  # of probabilities in intervals: a tenth of what is left out
+NOISE_ROWS = 20  # complete rows from which the noise is learned anew
+
+_MODELS: WeakKeyDictionary[Any, tuple[tuple[Any, ...], ExpectedModel]] = WeakKeyDictionary()
+
+
+def is_classification(estimator: ExpectedEstimator) -> bool:
+    """Whether an estimator predicts classes."""
+    return estimator._classifies()
+
+
+def is_regression(estimator: ExpectedEstimator) -> bool:
+    """Whether an estimator predicts numbers."""
+    return not estimator._classifies()
+
+
+class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
+    """An estimator whose predictions are expectations over the unknown inputs of each row."""
+
+    density_: Density  # as it learned
+    training_rows_: TrainingRows | None  # beside which answers about groups stand
+    noise_: float  # standard deviation of y about predictions of complete rows
+    calibration_: Calibration
+    random_state: Any
+
+    # -- what answers -----------------------------------------------------------------
+
+    @property
+    def expected_model(self) -> ExpectedModel:
+        """The model and its density: what computes every answer. Kept until ``fit``."""
+        key = self._model_key()
+        kept = _MODELS.get(self)
+        if kept is None or kept[0] != key:
+            kept = key, self._make_expected_model()
+            _MODELS[self] = kept
+        return kept[1]
+
+    @abstractmethod
+    def _model_key(self) -> tuple[Any, ...]:
+        """Return what the expected model depends on; raise where nothing was learned."""
+
+    @abstractmethod
+    def _make_expected_model(self) -> ExpectedModel:
+        """Return what :attr:`expected_model` keeps."""
+
+    @abstractmethod
+    def _classifies(self) -> bool:
+        """Whether classes are predicted."""
+
+    def expected_output(self, of: Any = None) -> ExpectedOutput:
+        """Return one number that the model outputs, to ask its mean, variance and distribution.
+
+        Parameters
+        ----------
+        of
+            The class, or the index of the output.
+        """
+        return self.expected_model.output(of)
+
+    def _asked_density(self) -> Density:
+        return self.expected_model.density
+
+    # -- predictions ------------------------------------------------------------------
+
+    def predict(self, X: Any, return_std: bool = False, return_error: bool = False) -> Any:
+        """Predict the expectation over the unknown inputs; of a classifier, the likeliest class.
+
+        Exact for the model and the density, or within an error that ``return_error`` gives;
+        whether the density can be trusted is another question.
+
+        Parameters
+        ----------
+        X
+            Rows in which NaN, None or pd.NA is unknown.
+        return_std
+            Also return the standard deviation of *the model's output* over the unknown
+            inputs, zero for a complete row. It is not the uncertainty of y, which
+            :meth:`predict_interval` gives. Regression only.
+        return_error
+            Also return how far off the prediction may be: 0 where it is exact, a bound where
+            it is computed, a standard error where it is sampled; of a classifier, that of
+            each class's probability.
+
+        Returns
+        -------
+        Predictions, and what else was asked for, in this order. A row of probability zero
+        under the density gives NaN and an ImpossibleEvidenceWarning, unless it is complete.
+        Cost: one expectation per row with another pattern of values; the standard deviation
+        some ten times that.
+        """
+        model = self.expected_model
+        rows = model.rows(X)
+        if self._classifies():
+            if return_std:
+                raise DomainError("a class has no standard deviation; use predict_proba")
+            answers = model.answer(rows)
+            labels = self._labels(rows, answers.mean)
+            return (labels, answers.error) if return_error else labels
+        answers = model.answer(rows, std=return_std)
+        parts = [answers.mean, *[answers.std] * return_std, *[answers.error] * return_error]
+        shaped = [part[:, 0] if model.n_outputs == 1 else part for part in parts]
+        return shaped[0] if len(shaped) == 1 else tuple(shaped)
+
+    @abstractmethod
+    def _labels(self, rows: ModelRows, scores: Floats) -> npt.NDArray[Any]:
+        """Return the classes of rows, given the expected score of each class."""
+
+    @available_if(is_classification)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any, *, return_error: bool = False) -> Any:
+        """Return the expected probability of each class.  # (rows, classes).
+
+        With ``return_error`` also how far off it may be: a bound where it is computed, a
+        standard error where it is sampled. A row of probability zero under the density gives
+        NaN and an ImpossibleEvidenceWarning, unless it is complete.
+        """
+        answers = self.expected_model.answer(self.expected_model.rows(X))
+        return (answers.mean, answers.error) if return_error else answers.mean
+
+    @available_if(is_classification)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithm of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            log_proba: Floats = np.log(self.predict_proba(X))
+        return log_proba
+
+    def predict_moments(self, X: Any, order: int = 2, *, central: bool = False) -> Floats:
+        """Return moments 0 .. order of the margin over the unknown inputs. Exact.
+
+        The margin is what the model adds up before its link: a regressor's prediction, a
+        classifier's log-odds. Moments are exact for circuits, additive models and trees that
+        are few enough; for others a TypeError says why not.
+
+        Returns
+        -------
+        array of shape (rows, order + 1), or (rows, outputs, order + 1) for several outputs
+        """
+        moments = self.expected_model.moments(self.expected_model.rows(X), order, central=central)
+        return moments[:, 0] if moments.shape[1] == 1 else moments
+
+    def score_samples(self, X: Any) -> Floats:
+        """Log-probability, in nats, of the known cells of each row. Exact under the density.
+
+        How like the training rows is a row? Compare with ``score_samples`` of those. The
+        density is the one that all answers are about: its bins are as fine as the model's.
+        """
+        model = self.expected_model
+        return model.log_prob(model.rows(X))
+
+    # -- the uncertainty of y ---------------------------------------------------------
+
+    def predict_distribution(self, X: Any, *, noise: float | None = None) -> RowDistributions:
+        """Distribution of y given the known inputs: unknown inputs and residual noise together.
+
+        Not calibrated. It is exact for circuits and additive models, and for others a normal
+        distribution of the right mean and variance.
+
+        Parameters
+        ----------
+        X
+            Rows in which NaN, None or pd.NA is unknown.
+        noise
+            Residual standard deviation, by default ``noise_``; with 0 it is the distribution
+            of the model's output. A classifier has none: it is that of the log-odds.
+        """
+        model = self.expected_model
+        if noise is None:
+            noise = 0.0 if self._classifies() else self._calibrated().noise_
+        return model.distribution(model.rows(X), noise)
+
+    @available_if(is_regression)  # type: ignore[untyped-decorator]
+    def calibrate(self, X: Any, y: Any) -> Self:
+        """Learn how far y lies from predictions, on rows that the model was not fitted to.
+
+        They are taken as they are where they are complete, and with columns hidden at random,
+        so that intervals hold for every number of unknown columns. ``noise_`` is learned
+        anew from 20 complete rows or more.
+        """
+        model = self.expected_model
+        rows, target = model.rows(X), read_target(y)
+        check_consistent_length(rows.codes, target)
+        if not len(target):
+            raise DomainError("there are 0 rows to calibrate on; pass one or more")
+        if model.n_outputs != 1:
+            raise DomainError("intervals are for a single output")
+        impossible = (rows.n_missing > 0) & np.isneginf(model.log_prob(rows))
+        if np.all(impossible):
+            check_possible(impossible, "nan")
+            raise DomainError("no row of X is possible under the density; pass rows like X of fit")
+        complete = np.flatnonzero(rows.n_missing == 0)
+        if len(complete) >= (NOISE_ROWS if hasattr(self, "noise_") else 2):
+            self.noise_ = self._residual_size(rows, complete, target)
+        elif not hasattr(self, "noise_"):
+            self.noise_ = self._residual_size(rows, np.arange(len(target)), target)
+        n = getattr(self, "calibration_rows", None) or model.calibration_rows
+        rng = np.random.default_rng(Seeds.of(self.random_state).calibration)
+        row = np.arange(len(target))
+        model = self.expected_model  # which may depend on the noise
+        self.calibration_ = calibrate(model, rows, target, row, self.noise_, n, rng)
+        return self
+
+    def _residual_size(self, rows: ModelRows, which: npt.NDArray[Any], target: Floats) -> float:
+        model = self.expected_model
+        asked = model.hide(rows, which, rows.codes[which] < 0)
+        residual = target[which] - model.answer(asked).mean[:, 0]
+        residual = residual[np.isfinite(residual)]  # a row that is impossible tells nothing
+        return max(size(residual, np.ones(len(residual))), least_noise(target))
+
+    @available_if(is_regression)  # type: ignore[untyped-decorator]
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Return an interval that y lies in with this probability.
+
+        Unknown inputs and residual noise together: calibrated quantiles of
+        :meth:`predict_distribution`. About this share of rows is covered whatever the number
+        of unknown columns, if these are hidden at random and rows are like those that were
+        calibrated on. It holds on average over such rows, not for each kind of row. Where
+        these rows are too few to tell (n of them bear a coverage of n / (n + 1) at most) it
+        has no ends: they are infinite, for a single row at any coverage.
+
+        Returns
+        -------
+        array of shape (rows, 2)
+        """
+        check_coverage(coverage)
+        quantiles: Floats = self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
+        return quantiles
+
+    @available_if(is_regression)  # type: ignore[untyped-decorator]
+    def predict_quantiles(self, X: Any, q: npt.ArrayLike = (0.05, 0.5, 0.95)) -> Floats:
+        """Quantiles of y given the known inputs, calibrated and infinite as intervals are.
+
+        Returns
+        -------
+        array of shape (rows, quantiles)
+        """
+        wanted = np.atleast_1d(np.asarray(q, np.float64))
+        if wanted.ndim != 1 or not np.all((wanted > 0) & (wanted < 1)):
+            raise DomainError("quantiles lie between 0 and 1")
+        model = self._calibrated().expected_model
+        rows = model.rows(X)
+        if not len(rows.codes):
+            return np.empty((0, len(wanted)))
+        side = 2.0 * wanted - 1.0
+        level = self.calibration_.level(rows.n_missing, np.abs(side))
+        # a row's own tolerance: answers do not depend on what else is asked
+        digits = np.floor(np.log10(np.clip(0.1 * (1.0 - level.max(axis=1)), *TOL_RANGE)))
+        level = 0.5 * (1.0 + np.sign(side) * level)
+        quantiles = model.quantiles(rows, level, self.noise_, 10.0**digits)
+        # beyond what calibration can tell there is no end; an impossible row stays unknown
+        end = ndtri(level)
+        return np.where(np.isinf(end) & ~np.isnan(quantiles), end, quantiles)
+
+    def _calibrated(self) -> Self:
+        self._model_key()  # complains where nothing was learned
+        if not hasattr(self, "calibration_"):
+            raise NotFittedError(
+                "intervals for y need rows with their y that the model was not fitted to; call "
+                "calibrate(X, y) first"
+            )
+        return self
+
+    # -- files ------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str], *, rows: bool = True) -> None:
+        """Write the estimator into one file. Atomic.
+
+        The file holds the *training rows*, which answers about groups are compared with; to
+        pass a model on without its data, leave them out by ``rows=False``.
+        """
+        from expecta.estimators.estimator_files import ESTIMATOR_FILE
+
+        self._model_key()
+        saved = self if rows else copy(self)
+        if not rows:
+            saved.training_rows_ = None
+        ESTIMATOR_FILE.save(saved, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read an estimator. Runs no code; a damaged file gives a FormatError."""
+        from expecta.estimators.estimator_files import ESTIMATOR_FILE
+
+        estimator = ESTIMATOR_FILE.load(path)
+        if not isinstance(estimator, cls):
+            raise DomainError(f"{path} holds a {type(estimator).__name__}, not a {cls.__name__}")
+        return estimator
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        return tags

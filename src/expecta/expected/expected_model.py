@@ -1,0 +1,149 @@
+"""Answer about all outputs of a model for rows of a table, whatever computes the expectation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.common.arrays import Bools, Floats, Ints
+from expecta.common.errors import DomainError
+from expecta.common.text import suggestion
+from expecta.densities.density import Density
+from expecta.expected.expected_output import ExpectedOutput
+from expecta.expected.row_distributions import RowDistributions
+from expecta.tables.table import Table
+
+__all__ = ["ExpectedModel", "ModelRows", "RowAnswers", "class_index"]
+
+
+class ModelRows(NamedTuple):
+    """Rows that a user gave: the table, and the density's value of each cell, -1 if unknown."""
+
+    table: Table
+    codes: Ints  # (rows, variables)
+
+    @property
+    def n_missing(self) -> Ints:
+        """How many variables of each row are unknown.  # (rows,)."""
+        return np.count_nonzero(self.codes < 0, axis=1)
+
+
+class RowAnswers(NamedTuple):
+    """Expectation, its error, and the spread of the output of each row.  # (rows, outputs) each.
+
+    The error is a bound where the mean is computed, a standard error where it is sampled, 0
+    where it is exact; ``std`` is the spread of the *model's output* over the unknown inputs.
+    """
+
+    mean: Floats
+    error: Floats
+    std: Floats
+
+
+class ExpectedModel(ABC):
+    """A model and a density of its inputs: the only place that answers for the two.
+
+    Complete rows have the model's own answer; those that are impossible under the density
+    have NaN.
+
+    Attributes
+    ----------
+    density
+        The density, with bins as fine as the model asks for.
+    n_outputs
+        How many numbers the model returns for a row.
+    fixed_columns
+        Which variables are never unknown, since a missing value is a value.  # (variables,)
+    calibration_rows
+        How many held-out predictions take no more than some seconds.
+    """
+
+    density: Density
+    n_outputs: int
+    calibration_rows: int
+
+    def __init__(self) -> None:
+        self._outputs: dict[str, ExpectedOutput] = {}
+
+    @property
+    def fixed_columns(self) -> Bools:
+        """Which variables are never unknown, since a missing value is a value."""
+        return np.array([column.plain is not column for column in self.density.encoder_.columns_])
+
+    @abstractmethod
+    def read(self, X: Any) -> Table:
+        """Read rows that a user gave."""
+
+    def rows(self, X: Any) -> ModelRows:
+        """Read rows that a user gave, once: as a table, and as values of the density."""
+        table = self.read(X)
+        return ModelRows(table, self.density.encoder_.codes(table))
+
+    @abstractmethod
+    def hide(self, rows: ModelRows, which: Ints, hidden: Bools) -> ModelRows:
+        """Return some of the rows with further cells unknown.  # hidden: (which, variables)."""
+
+    def log_prob(self, rows: ModelRows) -> Floats:
+        """Log-probability of the known cells of each row. Exact, given the density.  # (rows,)."""
+        return self.density.circuit.log_prob(rows.codes)
+
+    @abstractmethod
+    def answer(self, rows: ModelRows, *, std: bool = False) -> RowAnswers:
+        """Compute the expectation of all outputs, and their spread if it is asked for."""
+
+    @abstractmethod
+    def moments(self, rows: ModelRows, order: int, *, central: bool) -> Floats:
+        """Compute moments of the margin, or raise a TypeError.  # (rows, outputs, order + 1)."""
+
+    @abstractmethod
+    def distribution(self, rows: ModelRows, noise: float) -> RowDistributions:
+        """Distribution of the margin plus normal noise, for each row."""
+
+    def cdf(self, rows: ModelRows, y: Floats, noise: float, tol: float) -> Floats:
+        """P(margin + noise <= y) of each row, within about ``tol``.  # (rows,)."""
+        return self.distribution(rows, noise).cdf(y[:, None])[:, 0]
+
+    def quantiles(self, rows: ModelRows, levels: Floats, noise: float, tol: Floats) -> Floats:
+        """Quantiles of margin + noise, with a tolerance for each row.  # (rows, levels)."""
+        return self.distribution(rows, noise).quantile(levels)
+
+    @abstractmethod
+    def explain_exactness(self) -> str:
+        """Say what is exact, what is not, and why, a sentence in each line."""
+
+    def output(self, of: Any = None) -> ExpectedOutput:
+        """Return one output, by the class or the index of it, to ask about given evidence."""
+        if repr(of) not in self._outputs:
+            self._outputs[repr(of)] = self._make_output(of)
+        return self._outputs[repr(of)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave outputs out, which are made again when they are asked about."""
+        return {**self.__dict__, "_outputs": {}}
+
+    @abstractmethod
+    def _make_output(self, of: Any) -> ExpectedOutput:
+        """Return what :meth:`output` keeps."""
+
+
+def class_index(classes: npt.NDArray[Any], of: Any) -> int:
+    """Return the index of the class that is asked about: by default the second of two."""
+    if len(classes) < 2:
+        raise DomainError("there is a single class, whose probability is 1; nothing to ask")
+    texts = [str(label) for label in classes.tolist()]
+    if of is None:
+        if len(classes) == 2:
+            return 1
+        raise DomainError(
+            f"there are {len(classes)} classes; name one, such as of={classes.tolist()[0]!r}; "
+            + suggestion("", texts)
+        )
+    same = [label == of and type(label == of) is bool for label in classes.tolist()]
+    if not any(same):
+        same = [text == str(of) for text in texts]
+    if not any(same):
+        raise DomainError(f"there is no class {of!r:.60}; {suggestion(of, texts)}")
+    return same.index(True)

@@ -1,0 +1,236 @@
+"""Answer for circuits that were learned together with their density: all on one pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, ndtri
+
+from expecta.circuits.regression import RegressionCircuit
+from expecta.common.arrays import Bools, Floats, Ints
+from expecta.common.errors import DomainError
+from expecta.densities.density import Density
+from expecta.expected.expected_model import ExpectedModel, ModelRows, RowAnswers, class_index
+from expecta.expected.expected_output import BINS_NOTE, ExpectedOutput, OutputContext
+from expecta.expected.pair_output import ClassShareOutput, PairOutput, one_output
+from expecta.expected.sampling import Sampling
+from expecta.queries.one_vs_rest import class_shares
+from expecta.queries.output_distribution import Distribution
+from expecta.queries.pair import Pair
+from expecta.tables.table import Table
+from expecta.tables.training_rows import TrainingRows
+
+__all__ = ["LearnedCircuit", "affordable_rows"]
+
+MAX_JOINS = 30_000_000  # of gates, that held-out predictions may come to: some seconds
+CALIBRATION_ROWS = (1000, 10_000)  # and how many predictions that is, at least and at most
+
+_REGRESSION = (
+    "Mean, standard deviation and share: exact for the model and the density. Quantiles: "
+    f"exact for groups of few cells, else within their error. {BINS_NOTE}"
+)
+_TWO_CLASSES = (
+    "Mean and standard deviation: within a bound. Share: exact. Quantiles: exact for groups of "
+    f"few cells, else within their error. {BINS_NOTE}"
+)
+_SEVERAL_CLASSES = (
+    "Mean: the ratio of expected one-against-the-rest probabilities, as predict_proba has it, "
+    "within a bound. Spread, quantiles and thresholds: sampled, with a standard error. Share: "
+    f"exact. {BINS_NOTE}"
+)
+
+
+class ScaledPair(NamedTuple):
+    """A pair about its bias and in a unit near its size: g = centre + unit * scaled g.
+
+    What is asked of it loses no digits to a y far from zero, nor underflows.
+    """
+
+    pair: Pair
+    centre: float
+    unit: float
+
+
+class LearnedCircuit(ExpectedModel):
+    """A density and a regression or logistic circuit over one vtree.
+
+    Parameters
+    ----------
+    pair, density
+        The circuits, and the density whose circuit the pair has.
+    read
+        Reads rows that a user gave.
+    name, training_rows
+        What the output is called, and the training rows, if they were kept.
+    classes
+        Of a classifier: σ(g) is the probability of the second of two, or of each of several
+        against the rest.
+    tol
+        Error of expected probabilities.
+    noise
+        Standard deviation of y about g, which numbers are scaled by if g hardly varies.
+    is_scaled
+        Whether g is about 0 and of about unit size already.
+    """
+
+    def __init__(
+        self,
+        pair: Pair,
+        density: Density,
+        read: Callable[[Any], Table],
+        *,
+        name: str,
+        training_rows: TrainingRows | None,
+        classes: npt.NDArray[Any] | None = None,
+        tol: float = 1e-9,
+        noise: float = 1e-300,
+        is_scaled: bool = False,
+    ) -> None:
+        super().__init__()
+        self._noise, self._is_scaled = noise, is_scaled
+        self.pair, self.density, self._read = pair, density, read
+        self._name, self._training_rows, self.classes, self._tol = name, training_rows, classes, tol
+        self.n_outputs = 1 if classes is None else len(classes)
+        self.calibration_rows = affordable_rows(pair)
+
+    def read(self, X: Any) -> Table:
+        """Read rows that a user gave."""
+        return self._read(X)
+
+    def hide(self, rows: ModelRows, which: Ints, hidden: Bools) -> ModelRows:
+        """Return some of the rows with further cells unknown to the density."""
+        codes = np.where(hidden, -1, rows.codes[which])
+        return ModelRows(rows.table, codes.astype(np.int32))
+
+    @cached_property
+    def scaled(self) -> ScaledPair:
+        """The same pair about its bias and in a unit near its size."""
+        g = self.pair.g
+        if self._is_scaled:
+            return ScaledPair(self.pair, 0.0, 1.0)
+        unit = 2.0 ** float(np.ceil(np.log2(max(float(np.abs(g.weight).max()), self._noise))))
+        scaled = Pair(self.pair.p, RegressionCircuit(g.structure, g.weight / unit))
+        return ScaledPair(scaled, float(g.bias[0]), unit)
+
+    # -- rows -------------------------------------------------------------------------
+
+    def answer(self, rows: ModelRows, *, std: bool = False) -> RowAnswers:
+        """Compute the expectation of g, or of the probability of each class."""
+        if self.classes is not None:
+            return RowAnswers(*self.probabilities(rows), np.full((len(rows.codes), 1), np.nan))
+        complete, asked = _split(rows)
+        mean, spread = np.zeros((2, len(asked)))
+        mean[complete] = self.pair.g(rows.codes[complete])
+        if not np.all(complete):
+            mean[~complete] = self.pair.expectation(asked)[~complete]
+            if std:
+                scaled = self.scaled
+                spread[~complete] = scaled.unit * scaled.pair.std(asked)[~complete]
+        return RowAnswers(mean[:, None], np.zeros_like(mean)[:, None], spread[:, None])
+
+    def probabilities(
+        self, rows: ModelRows, method: str = "spectral", order: int = 1
+    ) -> tuple[Floats, Floats]:
+        """Compute the expected probability of each class, and a bound on its error."""
+        assert self.classes is not None
+        if len(self.classes) == 1:
+            return np.ones((len(rows.codes), 1)), np.zeros((len(rows.codes), 1))
+        complete, asked = _split(rows)
+        value = np.empty((len(asked), self.pair.g.n_outputs))
+        error = np.zeros_like(value)
+        if np.any(complete):
+            value[complete] = expit(self.pair.g(rows.codes[complete])).reshape(-1, value.shape[1])
+        if not np.all(complete):
+            expected = self.pair.expected(
+                asked, "logistic", method=method, tol=self._tol, order=order
+            )
+            value[~complete] = expected.value.reshape(value.shape)[~complete]
+            error[~complete] = expected.error.reshape(value.shape)[~complete]
+        return class_shares(np.clip(value, 0.0, 1.0), error)
+
+    def moments(self, rows: ModelRows, order: int, *, central: bool) -> Floats:
+        """Compute moments of g over the unknown inputs. Exact.  # (rows, outputs, order + 1)."""
+        complete, asked = _split(rows)
+        outputs = self.pair.g.n_outputs
+        moments = self.pair.moments(asked, order, central=central)
+        moments = moments.reshape(len(asked), outputs, order + 1)
+        g = self.pair.g(rows.codes[complete]).reshape(-1, outputs, 1)
+        moments[complete] = (0.0 * g if central else g) ** np.arange(order + 1)
+        return moments
+
+    def distribution(self, rows: ModelRows, noise: float) -> Distribution:
+        """Distribution of g plus normal noise; the circuit alone answers complete rows."""
+        complete, asked = _split(rows)
+        distribution = self.pair.distribution(asked, noise=noise)
+        return distribution.pinned(complete, self.pair.g(rows.codes[complete]))
+
+    def cdf(self, rows: ModelRows, y: Floats, noise: float, tol: float) -> Floats:
+        """P(g + noise <= y) of each row, within ``tol``.  # (rows,)."""
+        pair, centre, unit = self.scaled
+        complete, asked = _split(rows)
+        distribution = pair.distribution(asked, noise=noise / unit, tol=tol)
+        known = distribution.pinned(complete, pair.g(rows.codes[complete]))
+        return known.cdf(((y - centre) / unit)[:, None])[:, 0]
+
+    def quantiles(self, rows: ModelRows, levels: Floats, noise: float, tol: Floats) -> Floats:
+        """Quantiles of g + noise, with a tolerance for each row.  # (rows, levels)."""
+        complete, _ = _split(rows)
+        quantiles = noise * ndtri(levels)  # about a complete row's prediction
+        quantiles[complete] += self.pair.g(rows.codes[complete])[:, None]
+        pair, centre, unit = self.scaled
+        for tolerance in np.unique(tol[~complete]).tolist():
+            chosen = ~complete & (tol == tolerance)
+            asked = np.where(chosen[:, None], rows.codes, -1).astype(np.int32)
+            distribution = pair.distribution(asked, noise=noise / unit, tol=tolerance)
+            quantiles[chosen] = centre + unit * distribution.quantile(levels)[chosen]
+        return quantiles
+
+    # -- groups -----------------------------------------------------------------------
+
+    def explain_exactness(self) -> str:
+        """Say what is exact of an output, what is not, and why."""
+        if self.classes is None:
+            return _REGRESSION
+        return _TWO_CLASSES if len(self.classes) == 2 else _SEVERAL_CLASSES
+
+    def _make_output(self, of: Any) -> ExpectedOutput:
+        index, name = None, self._name
+        if self.classes is not None:
+            index = class_index(self.classes, of)
+            name = f"P({self.classes[index]})"
+        elif of is not None:
+            raise DomainError(f"a regressor has one output; leave of={of!r:.40} out")
+        context = OutputContext(
+            name,
+            index,
+            self.density.encoder_,
+            self.pair.p,
+            self._training_rows,
+            self._read,
+            Sampling(scale=0.1),
+            self.explain_exactness(),
+        )
+        if self.classes is None:
+            return PairOutput(context, self.pair, "identity", self._tol)
+        if len(self.classes) > 2:
+            return ClassShareOutput(context, self.pair, self._tol)
+        sign = 1.0 if index == 1 else -1.0
+        return PairOutput(context, one_output(self.pair, 0, sign), "logistic", self._tol)
+
+
+def affordable_rows(pair: Pair) -> int:
+    """How many held-out predictions take no more than some seconds."""
+    return int(np.clip(MAX_JOINS // max(pair.plan.n_joins, 1), *CALIBRATION_ROWS))
+
+
+def _split(rows: ModelRows) -> tuple[Bools, Ints]:
+    """Return which rows are complete, and the codes without theirs.
+
+    A pair then finds no complete row impossible, and counts rows as the user does.
+    """
+    complete = np.all(rows.codes >= 0, axis=1)
+    return complete, np.where(complete[:, None], -1, rows.codes).astype(np.int32)

@@ -1,0 +1,180 @@
+"""Read a fitted model and write it over a density; where that fails, have it sampled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import is_classifier
+
+from expecta.common.arrays import Floats
+from expecta.densities.density import Density
+from expecta.expected.additive_margin import AdditiveMargin, additive_of_linear
+from expecta.expected.compiled_trees import CompiledTrees
+from expecta.expected.margin import Margin
+from expecta.expected.model_cells import ModelCells
+from expecta.expected.row_template import RowTemplate
+from expecta.expected.tree_margin import TreeMargin
+from expecta.expected.wrapped_model import ExactRoute, WrappedModel
+from expecta.readers import Unreadable
+from expecta.readers.features import Features
+from expecta.readers.forms import Form, Trees
+from expecta.readers.read_model import read
+from expecta.tables.table import Table
+
+__all__ = ["ModelCalls", "classifies", "tree_margin_of", "wrap_model"]
+
+LINEAR_BINS = 256  # of a number that a linear model adds up
+SAME_CLASS_SHARE = 0.98  # of complete rows, whose class is that of the largest output
+CHECKED_ROWS = 200  # complete rows on which a form is compared with the model
+CHECK_TOL = 1e-5  # relative; libraries compute with 32 bits
+SPREAD_ROWS = 2000  # training rows that the model's own spread is taken over
+
+
+def classifies(model: Any) -> bool:
+    """Whether a model has classes; one that scikit-learn does not know shows them."""
+    try:
+        return bool(is_classifier(model))
+    except (AttributeError, TypeError):  # it has no tags
+        return hasattr(model, "classes_")
+
+
+class ModelCalls:
+    """How a fitted model is called, and what its outputs are."""
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.name = model, type(model).__name__
+        self.classes = np.asarray(model.classes_) if classifies(model) else None
+        self.margins_only = self.classes is not None and not hasattr(model, "predict_proba")
+        self.largest_wins = True  # whether its class is that of the largest output
+
+    def outputs(self, rows: Any) -> Floats:
+        """Return numbers, probabilities or margins of complete rows.  # (rows, outputs)."""
+        if self.classes is None:
+            values = self.model.predict(rows)
+        elif self.margins_only:
+            values = self.model.decision_function(rows)
+        else:
+            values = self.model.predict_proba(rows)
+        values = np.asarray(values, np.float64)
+        return values.reshape(len(values), -1)
+
+    def labels(self, rows: Any) -> npt.NDArray[Any]:
+        """Return the classes of complete rows."""
+        return np.asarray(self.model.predict(rows)).ravel()
+
+    def check_classes(self, rows: Any, outputs: Floats) -> None:
+        """Find out whether the model's class is that of the largest output."""
+        if self.classes is None:
+            return
+        labels = np.asarray(self.model.predict(rows))
+        if labels.ndim > 1 and labels.shape[1] > 1:
+            raise TypeError(
+                f"this {self.name} has several labels for a row; wrap one of them in an object "
+                f"with predict_proba"
+            )
+        if outputs.shape[1] not in (1, len(self.classes)):
+            raise TypeError(
+                f"this {self.name} has {outputs.shape[1]} margins for {len(self.classes)} "
+                f"classes; use decision_function_shape='ovr'"
+            )
+        same = np.mean(labels.ravel() == largest_class(outputs, self.classes))
+        self.largest_wins = bool(same >= SAME_CLASS_SHARE)
+
+
+def largest_class(scores: Floats, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the class of the largest score; a single score is that of the second class."""
+    if scores.shape[1] == 1:
+        scores = np.hstack([-scores, scores])
+    return classes[np.argmax(scores, axis=1)]
+
+
+def wrap_model(
+    calls: ModelCalls,
+    density: Density,
+    table: Table,
+    X: Any,
+    template: RowTemplate,
+    **options: Any,
+) -> WrappedModel:
+    """Write a model over a density.
+
+    Parameters
+    ----------
+    calls, density, template
+        The model, a density of its raw columns, and rows as the model takes them.
+    table, X
+        The training rows, read and as they were given.
+    options
+        Further parameters of :class:`WrappedModel`.
+    """
+    which = np.flatnonzero(template.complete_rows(table))[:SPREAD_ROWS]
+    complete = template.complete(table, which)
+    outputs = calls.outputs(complete)
+    calls.check_classes(complete, outputs)
+
+    def wrapped(density: Density, route: ExactRoute | None, why: str = "") -> WrappedModel:
+        return WrappedModel(
+            calls.name,
+            density,
+            template,
+            calls.outputs,
+            outputs.std(axis=0),
+            route,
+            why=why,
+            classes=calls.classes,
+            margins_only=calls.margins_only,
+            **options,
+        )
+
+    try:
+        fine, route = _read(calls, density, table, X, template)
+        model = wrapped(fine, route)
+        _check(model, table, which[:CHECKED_ROWS], outputs[:CHECKED_ROWS])
+    except Unreadable as reason:
+        model = wrapped(density, None, str(reason))
+    return model
+
+
+def _read(
+    calls: ModelCalls, density: Density, table: Table, X: Any, template: RowTemplate
+) -> tuple[Density, ExactRoute]:
+    columns = [density.encoder_.column(name) for name in template.columns]
+    categories = {i: column.values for i, column in enumerate(columns) if column.values}
+    steps, form = read(calls.model, categories)
+    if calls.margins_only:
+        form = replace(form, link="none")
+    features = Features.read(steps, template.rows, form.categories, template.marks)
+    if features.n_features != form.margin.n_features:
+        raise Unreadable(
+            f"the model takes {form.margin.n_features} features and there are "
+            f"{features.n_features}; sampling is used instead"
+        )
+    if isinstance(form.margin, Trees):
+        cells = ModelCells.of(density, features, form.margin.questions, X)
+        margin = tree_margin_of(cells.density, form, CompiledTrees.of(form.margin, cells))
+    else:
+        cells = ModelCells.of(density, features, (), X, LINEAR_BINS)
+        margin = additive_of_linear(form.margin, cells, table, template)
+    return cells.density, ExactRoute(form, margin)
+
+
+def tree_margin_of(density: Density, form: Form, compiled: CompiledTrees) -> Margin:
+    """Choose how trees are answered for: those of single columns add up."""
+    written = compiled.written
+    if written.is_additive and form.link != "softmax":
+        return AdditiveMargin(density, written.bias, list(written.tables))
+    return TreeMargin(density, compiled)
+
+
+def _check(model: WrappedModel, table: Table, which: Any, outputs: Floats) -> None:
+    """Compare with the model itself on complete rows: a wrong number is worse than none."""
+    own = model.form_outputs(model.rows(table), which)
+    scale = float(np.abs(outputs).max(initial=0.0))
+    if own.shape != outputs.shape or not np.allclose(own, outputs, CHECK_TOL, CHECK_TOL * scale):
+        raise Unreadable(
+            f"what was read of this {model.name} does not predict what it does; sampling is used "
+            f"instead"
+        )

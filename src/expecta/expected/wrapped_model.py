@@ -1,0 +1,350 @@
+"""Answer for somebody else's model: exactly where its form allows it, by sampling where not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.common.arrays import Bools, Floats, Ints
+from expecta.common.errors import DomainError
+from expecta.densities.density import Density
+from expecta.expected.additive_margin import AdditiveMargin
+from expecta.expected.expected_model import ExpectedModel, ModelRows, RowAnswers, class_index
+from expecta.expected.expected_output import BINS_NOTE, Answer, ExpectedOutput, OutputContext
+from expecta.expected.margin import Margin
+from expecta.expected.row_distributions import (
+    NormalDistribution,
+    RowDistributions,
+    ShiftedDistribution,
+)
+from expecta.expected.row_template import RowTemplate
+from expecta.expected.sampled_output import SampledOutput
+from expecta.expected.sampling import ControlVariate, SampledMeans, Sampling, sample_means
+from expecta.queries.impossible import check_possible
+from expecta.queries.moments import shift_moments
+from expecta.readers.forms import Form, Trees
+from expecta.readers.links import apply_link, centre_margins, invert_link
+from expecta.tables.cells import Cells
+from expecta.tables.table import Table, read_table
+from expecta.tables.training_rows import TrainingRows
+
+__all__ = ["ExactRoute", "WrappedModel"]
+
+CALIBRATION_ROWS = 2000  # predictions with hidden columns that intervals are calibrated on
+
+
+class ExactRoute(NamedTuple):
+    """What was read of a model, over the values of a density."""
+
+    form: Form
+    margin: Margin
+
+
+class WrappedModel(ExpectedModel):
+    """A model that was fitted elsewhere, and a density of its raw inputs.
+
+    Parameters
+    ----------
+    name
+        What the model is called.
+    density
+        The density, fine enough for the model's thresholds where it was read.
+    template
+        Rows as the model takes them.
+    ask_model
+        The model itself: all outputs of complete rows.  # (rows, outputs)
+    scale
+        Spread of the outputs over training rows.  # (outputs,)
+    route
+        What was read of the model; None where its inside is not known, and ``why`` not.
+    classes, margins_only
+        Of a classifier: its classes, and whether it has margins and no probabilities.
+    training_rows
+        The training rows, if they were kept.
+    tol
+        Error of expected probabilities where they are computed.
+    sampling
+        How many samples are drawn where they are not; ``random_state`` None draws anew at
+        every call.
+    """
+
+    calibration_rows = CALIBRATION_ROWS
+
+    def __init__(
+        self,
+        name: str,
+        density: Density,
+        template: RowTemplate,
+        ask_model: Callable[[Any], Floats] | None,
+        scale: Floats,
+        route: ExactRoute | None,
+        *,
+        why: str = "",
+        classes: npt.NDArray[Any] | None = None,
+        margins_only: bool = False,
+        training_rows: TrainingRows | None = None,
+        tol: float = 1e-9,
+        rtol: float = 0.01,
+        max_samples: int = 10_000,
+        random_state: int | None = 0,
+    ) -> None:
+        super().__init__()
+        self.name, self.density, self.template, self.route = name, density, template, route
+        self._ask_model, self.scale, self.why = ask_model, scale, why
+        self.classes, self.margins_only = classes, margins_only
+        self.training_rows, self.tol = training_rows, tol
+        self._rtol, self._max_samples, self._random_state = rtol, max_samples, random_state
+        self.n_outputs = len(scale)
+
+    def read(self, X: Any) -> Table:
+        """Read rows that a user gave."""
+        return read_table(X)
+
+    def hide(self, rows: ModelRows, which: Ints, hidden: Bools) -> ModelRows:
+        """Return some of the rows with further cells unknown.  # hidden: (which, variables)."""
+        table, columns = rows.table, []
+        for index, name in enumerate(table.names):
+            cells = table.column(index).taken(which)
+            if name in self.density.columns:
+                cells = cells.masked(hidden[:, self.density.columns.index(name)])
+            columns.append(cells)
+        masked = replace(table, n_rows=len(which), columns=tuple(columns), array=None)
+        return ModelRows(masked, self.density.encoder_.codes(masked))
+
+    # -- rows -------------------------------------------------------------------------
+
+    def complete_outputs(self, rows: ModelRows, which: Ints) -> Floats:
+        """Return all outputs of complete rows: the model's own, or those of its form."""
+        if self._ask_model is not None:
+            return self._ask_model(self.template.complete(rows.table, which))
+        return self.form_outputs(rows, which)
+
+    def form_outputs(self, rows: ModelRows, which: Ints) -> Floats:
+        """Return all outputs of complete rows as what was read of the model says."""
+        return self._respond(self._margin(rows, which))
+
+    def _respond(self, margin: Floats) -> Floats:
+        assert self.route is not None
+        return margin if self.margins_only else apply_link(self.route.form, margin)
+
+    def sample_outputs(self, codes: Ints, rng: np.random.Generator) -> Floats:
+        """Return all outputs for values of the density; numbers are drawn in bins."""
+        if self._ask_model is None:
+            assert self.route is not None
+            return self._respond(self.route.margin.mean(codes))
+        unknown = np.full(1, np.nan)
+        cells = [Cells(name, "unknown", "", numbers=unknown) for name in self.density.columns]
+        table = Table("dict", tuple(self.density.columns), 1, tuple(cells))
+        which = np.zeros(len(codes), np.int64)
+        return self._ask_model(self.template.filled(table, which, codes, self.density, rng))
+
+    def answer(self, rows: ModelRows, *, std: bool = False) -> RowAnswers:
+        """Compute the expected outputs of each row, and their spread if it is asked for."""
+        answers = self._answer(rows, std=std)
+        check_possible(np.any(np.isnan(answers.mean), axis=1), "nan")
+        return answers
+
+    def _answer(self, rows: ModelRows, *, std: bool = False) -> RowAnswers:
+        complete = self.template.complete_rows(rows.table)
+        mean, error, spread = np.zeros((3, len(complete), self.n_outputs))
+        which = np.flatnonzero(complete)
+        if len(which):
+            mean[which] = self.complete_outputs(rows, which)
+        which = np.flatnonzero(~complete)
+        possible = np.isfinite(self.density.circuit.log_prob(rows.codes[which]))
+        for part in (mean, error, spread):
+            part[which[~possible]] = np.nan
+        which = which[possible]
+        if not len(which):
+            return RowAnswers(mean, error, spread)
+        expected = self._expected(rows, which)
+        variance = self._variance(rows, which) if std else None
+        if expected is None or (std and variance is None):
+            sampled = self._sampled(rows, which, with_control=expected is None)
+            if expected is None:
+                total = sampled.mean.sum(axis=1, keepdims=True) if self.has_probabilities else 1.0
+                expected = sampled.mean / total, sampled.error
+            variance = sampled.variance
+        mean[which], error[which] = expected
+        if variance is not None:
+            spread[which] = np.sqrt(variance)
+        return RowAnswers(mean, error, spread)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether outputs are probabilities of classes."""
+        return self.classes is not None and not self.margins_only
+
+    def _expected(self, rows: ModelRows, which: Ints) -> tuple[Floats, Floats | float] | None:
+        """Compute expected outputs, with a bound on their error, where that can be done."""
+        if self.route is None:
+            return None
+        form, margin = self.route
+        if form.link == "identity" or self.margins_only:
+            return self._margin(rows, which), 0.0
+        return margin.response(form, rows.codes[which], self._offset(rows, which), self.tol)
+
+    def _variance(self, rows: ModelRows, which: Ints) -> Floats | None:
+        if self.route is None:
+            return None
+        return self.route.margin.variance(self.route.form, rows.codes[which])
+
+    def _sampled(self, rows: ModelRows, which: Ints, *, with_control: bool) -> SampledMeans:
+        codes = rows.codes[which]
+
+        def draw(some: Ints, counts: Ints, rng: np.random.Generator) -> Floats:
+            drawn = self.density.circuit.sample(int(counts.max()), given=codes[some], seed=rng)
+            keep = np.arange(drawn.shape[1])[None] < counts[:, None]
+            if self._ask_model is None:
+                return self.sample_outputs(drawn[keep], rng)
+            filled = self.template.filled(
+                rows.table, which[np.repeat(some, counts)], drawn[keep], self.density, rng
+            )
+            return self._ask_model(filled)
+
+        control = None
+        if with_control and self.route is not None:
+            form = self.route.form
+            if form.link in ("logistic", "softmax", "exp"):
+                margin = centre_margins(form, self._margin(rows, which))
+                control = ControlVariate(partial(invert_link, form), margin)
+        rng = np.random.default_rng(self._random_state)
+        return sample_means(
+            draw, len(which), self.scale, self._rtol, self._max_samples, rng, control
+        )
+
+    def margin(self, rows: ModelRows) -> Floats:
+        """Compute the expected margin of each row. Exact.  # (rows, outputs)."""
+        if self.route is None:
+            raise TypeError(f"there is no margin: {self.why}")
+        return self._margin(rows, np.arange(len(rows.codes)))
+
+    def _margin(self, rows: ModelRows, which: Ints) -> Floats:
+        assert self.route is not None
+        return self.route.margin.mean(rows.codes[which]) + self._offset(rows, which)
+
+    def _offset(self, rows: ModelRows, which: Ints) -> Floats:
+        """Return what known numbers add beyond the mean of their bin.  # (rows, 1 or outputs)."""
+        margin = None if self.route is None else self.route.margin
+        if not isinstance(margin, AdditiveMargin):
+            return np.zeros((len(which), 1))
+        return margin.offset(rows.table, which, rows.codes[which], self.template)
+
+    def moments(self, rows: ModelRows, order: int, *, central: bool) -> Floats:
+        """Compute moments of the margin, or raise a TypeError.  # (rows, outputs, order + 1)."""
+        if self.route is None:
+            raise TypeError(f"moments are not known exactly: {self.why}")
+        moments = self.route.margin.central_moments(rows.codes, order)
+        return moments if central else shift_moments(moments, self.margin(rows))
+
+    def distribution(self, rows: ModelRows, noise: float) -> RowDistributions:
+        """Distribution of the first output plus normal noise, for each row.
+
+        Exact for a model that adds up a function of each column and has no link; for all
+        others a normal distribution of the right mean and variance, an approximation.
+        """
+        route, tol = self.route, self.tol
+        if route and route.form.link == "identity" and isinstance(route.margin, AdditiveMargin):
+            complete = self.template.complete_rows(rows.table)
+            codes = np.where(complete[:, None], -1, rows.codes).astype(np.int32)
+            base = route.margin.distribution(codes, noise, tol)
+            shift = self._offset(rows, np.arange(len(codes)))[:, 0]
+            at: Floats = np.zeros(np.count_nonzero(complete))
+            if len(at):
+                at = self.complete_outputs(rows, np.flatnonzero(complete))[:, 0]
+            shift[complete] = 0.0
+            return ShiftedDistribution(base.pinned(complete, at), shift)
+        answers = self.answer(rows, std=True)
+        return NormalDistribution(answers.mean[:, 0], np.hypot(answers.std[:, 0], noise))
+
+    # -- classes ----------------------------------------------------------------------
+
+    def explain_exactness(self) -> str:
+        """Say what is exact, what is not, and why, a sentence in each line."""
+        template = self.template
+        seen = ", ".join(sorted(template.missing_is_value))
+        last = [f"A missing value is a value in {seen}: the model sees it as it is."] * bool(seen)
+        last.append("Complete rows: the model's own answer.")
+        if self.route is None:
+            why = self.why[0].upper() + self.why[1:]
+            lines = [
+                f"{self.name}: sampled. {why}.",
+                "Predictions average the model over samples from the density, given what is known; "
+                "return_error=True gives their standard error.",
+                "Spread (return_std): from the same samples.",
+            ]
+            return "\n".join([*lines, *last])
+        form, margin = self.route
+        kind, moments, response = margin.explain(form, self.tol)
+        known = "exact" if margin.knows_variance(form) else "sampled"
+        lines = [
+            f"{self.name}: {kind}",
+            moments,
+            response,
+            f"Spread of the output (return_std): {known}.",
+            "Unknown numbers: no threshold of the model cuts a bin of the density."
+            if isinstance(form.margin, Trees)
+            else "Unknown numbers: each bin of the density counts as the mean over its training "
+            "rows.",
+        ]
+        return "\n".join([*lines, *form.notes, *last])
+
+    # -- groups -----------------------------------------------------------------------
+
+    def _make_output(self, of: Any) -> ExpectedOutput:
+        index = None if self.classes is None else class_index(self.classes, of)
+        output = self._regression_output(of) if index is None else index
+        if self.classes is not None and self.margins_only and self.n_outputs == 1:
+            if index != 1:
+                raise DomainError(
+                    f"the model has one margin, for {self.classes[1]!r}; leave of out"
+                )
+            output = 0
+
+        def mean_of_rows(table: Table, which: Ints, hidden: Bools) -> Answer:
+            rows = ModelRows(table, self.density.encoder_.codes(table))
+            answers = self._answer(self.hide(rows, which, hidden))
+            return answers.mean[:, output], answers.error[:, output]
+
+        context = OutputContext(
+            self._output_name(index, output),
+            index,
+            self.density.encoder_,
+            self.density.circuit,
+            self.training_rows,
+            self.read,
+            Sampling(
+                self._rtol, self._max_samples, float(self.scale[output]), self._random_state or 0
+            ),
+            f"{self.explain_exactness()}\nOf groups: {BINS_NOTE}",
+            # a hidden cell would be a value, where a missing one is
+            None if np.any(self.fixed_columns) else mean_of_rows,
+            is_margin=self.margins_only,
+        )
+        if self.route is None:
+            return SampledOutput(context, self.sample_outputs, output)
+        form, margin = self.route
+        return margin.expected_output(context, form, output, self.tol, self.sample_outputs)
+
+    def _regression_output(self, of: Any) -> int:
+        """Return which output of a regressor is asked about."""
+        if of is None and self.n_outputs == 1:
+            return 0
+        if isinstance(of, int) and 0 <= of < self.n_outputs:
+            return of
+        raise DomainError(
+            f"the model has {self.n_outputs} output(s); name one by its index, of=0 to "
+            f"of={self.n_outputs - 1}"
+        )
+
+    def _output_name(self, index: int | None, output: int) -> str:
+        """Return what the number is called."""
+        if index is not None and self.classes is not None:
+            return f"{'margin of ' if self.margins_only else 'P'}({self.classes[index]})"
+        name = self.training_rows.name if self.training_rows else "prediction"
+        return name if self.n_outputs == 1 else f"{name} {output}"
