@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,19 @@ from expecta.learn.weighted_rows import WeightedRows
 from expecta.tables import Encoder
 from expecta.tables.estimator_inputs import read_weights
 
-__all__ = ["DensityLearner", "LearningRecord"]
+__all__ = ["DensityLearner", "LearningRecord", "LearningTask"]
 
 HELD_OUT_SHARE = 0.1  # of the rows, where none are given
 MIN_ROWS = 20  # below which none are held out: the score is then that of the rows themselves
+
+
+class LearningTask(NamedTuple):
+    """What a density learns from."""
+
+    rows: WeightedRows
+    held_out: WeightedRows
+    rng: np.random.Generator
+    report: Callable[..., None]  # told the held-out score as it goes on
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,7 @@ class DensityLearner(BaseEstimator, Density):  # type: ignore[misc]
             def report(score: float, what: str = "") -> None:
                 progress.advance(label=f"{type(self).__name__} {what} held out {score:.4g}")
 
-            how, score = self._learn(rows, held_out, rng, report)
+            how, score = self._learn(LearningTask(rows, held_out, rng, report))
         independent = self._independent(held_out)
         if valid is None:
             self._finish(everything.merged())
@@ -114,13 +123,7 @@ class DensityLearner(BaseEstimator, Density):  # type: ignore[misc]
         codes = self.encoder_.codes(X)
         return WeightedRows(codes, read_weights(sample_weight, len(codes)))
 
-    def _learn(
-        self,
-        rows: WeightedRows,
-        valid: WeightedRows,
-        rng: np.random.Generator,
-        report: Callable[..., None],
-    ) -> tuple[str, float]:
+    def _learn(self, task: LearningTask) -> tuple[str, float]:
         """Set ``circuit_``; returns in words what was done, and the held-out score."""
         raise TypeError(f"{type(self).__name__} does not say how it learns")
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
+from expecta.common.text import figure
 from expecta.tables import Column
 
 __all__ = ["Marginal"]
@@ -64,7 +65,7 @@ class Marginal:
         title = self.name
         try:
             if self.column.kind in ("integer", "number"):
-                title += f": mean {_number(self.mean)}, std {_number(self.std)}"
+                title += f": mean {figure(self.mean)}, std {figure(self.std)}"
         except DomainError:  # a column of which nothing is known has no mean
             pass
         shown = np.flatnonzero(self.probabilities >= MIN_SHARE)
@@ -79,8 +80,3 @@ class Marginal:
         for label, share in zip(labels, shares, strict=True):
             title += f"\n  {label:<{width}}  {share:6.1%}  {'█' * round(scale * share)}".rstrip()
         return title
-
-
-def _number(x: float) -> str:
-    """Write a number with four digits, or without decimals."""
-    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.4g}"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from expecta.circuits.constructions import independent
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.vtree import Vtree
 from expecta.common.checks import check_integer, check_number
-from expecta.densities.learner import DensityLearner
+from expecta.densities.learner import DensityLearner, LearningTask
 from expecta.densities.tree_densities import ChowLiu
 from expecta.learn.information import mutual_information
 from expecta.learn.psdd import learn_psdd
@@ -73,13 +71,8 @@ class PSDD(DensityLearner):
         self.encoder = encoder
         self.random_state = random_state
 
-    def _learn(
-        self,
-        rows: WeightedRows,
-        valid: WeightedRows,
-        rng: np.random.Generator,
-        report: Callable[..., None],
-    ) -> tuple[str, float]:
+    def _learn(self, task: LearningTask) -> tuple[str, float]:
+        rows, valid, rng, report = task
         max_edges, seconds = self.max_parameters, self.max_seconds
         learned = learn_psdd(
             self._first(rows),

@@ -10,6 +10,7 @@ import numpy as np
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_integer, check_number
+from expecta.densities.learner import LearningTask
 from expecta.densities.tree_learner import TreeLearner
 from expecta.learn.information import mutual_information
 from expecta.learn.trees.em import (
@@ -90,7 +91,7 @@ class ChowLiu(TreeLearner):
         """Learn from rows that are encoded already, with none held out."""
         self.encoder_ = encoder
         self.value_counts_ = rows.value_counts(encoder.cardinalities_)
-        self._learn(rows, rows, np.random.default_rng(0), lambda *_: None)
+        self._learn(LearningTask(rows, rows, np.random.default_rng(0), lambda *_: None))
         return self.circuit_
 
 
@@ -119,10 +120,8 @@ class NaiveBayes(TreeLearner):
         encoder: Encoder | None = None,
         random_state: int | None = 0,
     ) -> None:
+        super().__init__(pseudo_count=pseudo_count, encoder=encoder, random_state=random_state)
         self.target = target
-        self.pseudo_count = pseudo_count
-        self.encoder = encoder
-        self.random_state = random_state
 
     def _tree(self, rows: WeightedRows) -> RootedTree:
         n = rows.codes.shape[1]
@@ -200,16 +199,14 @@ class LatentTree(TreeLearner):
         encoder: Encoder | None = None,
         random_state: int | None = 0,
     ) -> None:
+        super().__init__(pseudo_count=pseudo_count, encoder=encoder, random_state=random_state)
         self.states = states
         self.tree = tree
-        self.pseudo_count = pseudo_count
         self.restarts = restarts
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.patience = patience
         self.tolerance = tolerance
-        self.encoder = encoder
-        self.random_state = random_state
 
     def _tree(self, rows: WeightedRows) -> RootedTree:
         if self.tree not in TREES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_number
 from expecta.common.errors import DomainError
-from expecta.densities.learner import DensityLearner, LearningRecord
+from expecta.densities.learner import DensityLearner, LearningRecord, LearningTask
 from expecta.learn.information import mutual_information
 from expecta.learn.trees.circuit import tree_circuit
 from expecta.learn.trees.em import (
@@ -94,13 +94,8 @@ class TreeLearner(DensityLearner):
 
     # -- learning ---------------------------------------------------------------------
 
-    def _learn(
-        self,
-        rows: WeightedRows,
-        valid: WeightedRows,
-        rng: np.random.Generator,
-        report: Callable[..., None],
-    ) -> tuple[str, float]:
+    def _learn(self, task: LearningTask) -> tuple[str, float]:
+        rows, valid, rng, report = task
         tree = self._tree(rows)
         train, held_out = self._tree_rows(tree, rows), self._tree_rows(tree, valid)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -22,7 +22,9 @@ from expecta.common.threads import run_on_threads
 from expecta.learn.trees.layout import TreeLayout
 from expecta.learn.trees.messages import (
     BlockBuffers,
+    DownSums,
     SharedMessages,
+    TreePass,
     TreeTables,
     patterns_down,
     patterns_up,
@@ -102,8 +104,8 @@ class TreeRows:
 
 
 def log_likelihoods(layout: TreeLayout, theta: Floats, table: TreeRows) -> Floats:
-    """Log-likelihood of each row. Cost: K² multiply-adds per row and node.  # (rows,)."""
-    return _Run(layout, theta, table).visit(np.arange(len(table)), None)
+    """Compute log-likelihoods. Cost: K² multiply-adds per row and node.  # (rows,)."""
+    return _Run(layout, theta, table).up(np.arange(len(table)))
 
 
 def expected_counts(
@@ -111,17 +113,13 @@ def expected_counts(
 ) -> Counts:
     """Return expected counts under θ, over all rows or those given by their indices.
 
-    Unknown cells are summed out. The result is the same for any number of threads. Cost:
+    Missing values are summed out. The result is the same for any number of threads. Cost:
     3 K² multiply-adds per row and node.
     """
     rows = np.arange(len(table)) if rows is None else rows
     run = _Run(layout, theta, table)
-    into = _Sums.zeros(_parts(len(rows), layout.size), run)
-    run.visit(rows, into)
-    sums = _Sums(*(a.sum(axis=0) for a in into))
-    run.finish(sums)
-    # values were counted value by value, with a last row for what is unknown
-    start, states = run.tables.leaf_start.tolist(), layout.states.tolist()
+    sums = run.down(rows)
+    start, states = run.tree.tables.leaf_start.tolist(), layout.states.tolist()
     values = [
         sums.leaf[a:b].reshape(-1, k)[:-1].T.reshape(-1)
         for a, b, k in zip(start[:-1], start[1:], states, strict=True)
@@ -130,72 +128,66 @@ def expected_counts(
     return Counts(np.concatenate([transitions, *values]), float(np.sum(table.weight[rows])))
 
 
-class _Sums(NamedTuple):
-    """What the pass down adds up."""
-
-    down: Floats
-    counts: Floats
-    leaf: Floats
-
-    @classmethod
-    def zeros(cls, parts: int, run: _Run) -> _Sums:
-        sizes = (len(run.shared.message), int(run.tables.a_start[-1]), len(run.tables.leaf))
-        return cls(*(np.zeros((parts, size)) for size in sizes))
-
-
 class _Run:
     """One pair of passes: the model's tables and the messages of the patterns."""
 
     def __init__(self, layout: TreeLayout, theta: Floats, table: TreeRows) -> None:
-        self.table, self.patterns, self.size = table, table.patterns, layout.size
-        self.tables = _tables(layout, theta)
-        count = np.diff(self.patterns.start)
-        lam_start = np.concatenate([[0], np.cumsum(count * self.tables.states)])
-        message_start = np.concatenate([[0], np.cumsum(count * self.tables.above)])
+        self._table, self._size = table, layout.size
+        tables, patterns = _tables(layout, theta), table.patterns
+        count = np.diff(patterns.start)
+        lam_start = np.concatenate([[0], np.cumsum(count * tables.states)])
+        message_start = np.concatenate([[0], np.cumsum(count * tables.above)])
         message = np.empty(int(message_start[-1]))
-        self.shared = SharedMessages(
+        shared = SharedMessages(
             lam=np.empty(int(lam_start[-1])),
             lam_start=lam_start,
             message=message,
             inverse=message,
             message_start=message_start,
-            log_scale=np.empty(len(self.patterns.value)),
+            log_scale=np.empty(len(patterns.value)),
         )
         with _one_blas_thread():
-            patterns_up(self.tables, self.patterns, self.shared)
+            patterns_up(TreePass(tables, patterns, shared))
         possible = message > 0
         inverse = np.where(possible, 1.0 / np.where(possible, message, 1.0), 0.0)
-        self.shared = self.shared._replace(inverse=inverse)
+        self.tree = TreePass(tables, patterns, shared._replace(inverse=inverse))
 
-    def visit(self, rows: Ints, into: _Sums | None) -> Floats:
-        """Pass over the rows, with ``into`` also down; returns log-likelihoods."""
-        parts = _parts(len(rows), self.size) if into is None else len(into.counts)
-        cuts = [len(rows) * part // parts for part in range(parts + 1)]
+    def up(self, rows: Ints) -> Floats:
+        """Return the log-likelihoods of rows."""
+        no_sums = DownSums(*[np.zeros((self._n_parts(rows), 0))] * 3)
+        return self._visit(rows, no_sums, learn=False)
+
+    def down(self, rows: Ints) -> DownSums:
+        """Return the sums over rows, through all nodes."""
+        tables, patterns, shared = self.tree
+        sizes = (len(shared.message), int(tables.a_start[-1]), len(tables.leaf))
+        parts = DownSums(*(np.zeros((self._n_parts(rows), size)) for size in sizes))
+        self._visit(rows, parts, learn=True)
+        sums = DownSums(*(part.sum(axis=0) for part in parts))
+        buffer = np.empty(int(np.max(np.diff(patterns.start) * tables.states)))
+        with _one_blas_thread():
+            patterns_down(self.tree, buffer, sums)  # once for all rows
+        return sums
+
+    def _visit(self, rows: Ints, sums: DownSums, learn: bool) -> Floats:
+        """Pass over the rows in parts, one for each row of the sums."""
+        n_parts = len(sums.counts)
+        cuts = [len(rows) * part // n_parts for part in range(n_parts + 1)]
         log_likelihood = np.empty(len(rows))
-        sums = _Sums(*[np.zeros((parts, 0))] * 3) if into is None else into
-        calls = [
-            (
-                self.tables,
-                self.patterns,
-                self.shared,
-                self.table.columns,
-                rows[first:last],
-                self.table.weight,
-                into is not None,
-                *(a[part] for a in sums),
-                log_likelihood[first:last],
-            )
-            for part, (first, last) in enumerate(pairwise(cuts))
-        ]
+        columns, weight = self._table.columns, self._table.weight
+        calls = []
+        for part, (first, last) in enumerate(pairwise(cuts)):
+            own_sums = DownSums(*(array[part] for array in sums))
+            out = log_likelihood[first:last]
+            calls.append((self.tree, columns, rows[first:last], weight, learn, own_sums, out))
         with _one_blas_thread():
             run_on_threads(_visit, calls, current().n_threads())
         return log_likelihood
 
-    def finish(self, sums: _Sums) -> None:
-        """Pass down through the shared nodes, once for all rows."""
-        size = np.max(np.diff(self.patterns.start) * self.tables.states)
-        with _one_blas_thread():
-            patterns_down(self.tables, self.patterns, self.shared, np.empty(int(size)), *sums)
+    def _n_parts(self, rows: Ints) -> int:
+        """Choose in how many parts to add up: a matter of sizes, never of threads."""
+        by_memory = max(2, MAX_PART_BYTES // (8 * self._size))
+        return max(1, min(MAX_PARTS, len(rows) // MIN_PART_ROWS, by_memory))
 
 
 def _one_blas_thread() -> Any:
@@ -211,26 +203,18 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _parts(n_rows: int, size: int) -> int:
-    """Choose in how many parts to add up: a matter of sizes, never of threads."""
-    return max(1, min(MAX_PARTS, n_rows // MIN_PART_ROWS, max(2, MAX_PART_BYTES // (8 * size))))
-
-
 @kernel
 def _visit(
-    tables: TreeTables,
-    patterns: SharedPatterns,
-    shared: SharedMessages,
+    tree: TreePass,
     columns: Ints,
     rows: Ints,
     weight: Floats,
     learn: bool,
-    down: Floats,
-    counts: Floats,
-    leaf_counts: Floats,
+    sums: DownSums,
     log_likelihood: Floats,
 ) -> None:
     """Visit a part of the rows, a block at a time."""
+    tables, patterns, _ = tree
     nodes = len(tables.states)
     lam_start, message_start = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
     lam, message, widest, largest = 0, 0, 0, 0
@@ -253,11 +237,9 @@ def _visit(
     for first in range(0, len(rows), size):
         part = rows[first : first + size]
         likelihoods = log_likelihood[first : first + size]
-        rows_up(tables, patterns, shared, columns, part, block, likelihoods)
+        rows_up(tree, columns, part, block, likelihoods)
         if learn:
-            rows_down(
-                tables, patterns, shared, columns, part, weight, block, down, counts, leaf_counts
-            )
+            rows_down(tree, columns, part, weight, block, sums)
 
 
 def _tables(layout: TreeLayout, theta: Floats) -> TreeTables:

@@ -30,7 +30,9 @@ from expecta.learn.trees.patterns import SharedPatterns
 
 __all__ = [
     "BlockBuffers",
+    "DownSums",
     "SharedMessages",
+    "TreePass",
     "TreeTables",
     "patterns_down",
     "patterns_up",
@@ -65,6 +67,22 @@ class SharedMessages(NamedTuple):
     log_scale: Floats  # (patterns,)
 
 
+class TreePass(NamedTuple):
+    """A model's tables, the patterns that rows share, and the messages of these."""
+
+    tables: TreeTables
+    patterns: SharedPatterns
+    shared: SharedMessages
+
+
+class DownSums(NamedTuple):
+    """What the pass down adds up."""
+
+    down: Floats  # over rows: what comes down to each pattern
+    counts: Floats  # of transitions, still to be multiplied by θ
+    leaf: Floats  # of values, value by value, with a last row for missing ones
+
+
 class BlockBuffers(NamedTuple):
     """Room for the messages of a block of rows through the nodes that are not shared."""
 
@@ -77,8 +95,9 @@ class BlockBuffers(NamedTuple):
 
 
 @kernel
-def patterns_up(tables: TreeTables, patterns: SharedPatterns, shared: SharedMessages) -> None:
+def patterns_up(tree: TreePass) -> None:
     """Send messages up through the shared nodes."""
+    tables, patterns, shared = tree
     log_scale = shared.log_scale
     index = np.empty(np.max(np.diff(patterns.start)), np.int64)
     for v in range(len(tables.states)):
@@ -108,15 +127,10 @@ def patterns_up(tables: TreeTables, patterns: SharedPatterns, shared: SharedMess
 
 @kernel
 def rows_up(
-    tables: TreeTables,
-    patterns: SharedPatterns,
-    shared: SharedMessages,
-    columns: Ints,
-    rows: Ints,
-    block: BlockBuffers,
-    log_likelihood: Floats,
+    tree: TreePass, columns: Ints, rows: Ints, block: BlockBuffers, log_likelihood: Floats
 ) -> None:
     """Send messages up through the nodes that are not shared, for one block of rows."""
+    tables, patterns, shared = tree
     n = len(rows)
     index = block.scratch
     log_likelihood[:] = 0.0
@@ -158,22 +172,16 @@ def rows_up(
 
 @kernel
 def rows_down(
-    tables: TreeTables,
-    patterns: SharedPatterns,
-    shared: SharedMessages,
+    tree: TreePass,
     columns: Ints,
     rows: Ints,
     weight: Floats,
     block: BlockBuffers,
-    down: Floats,
-    counts: Floats,
-    leaf_counts: Floats,
+    sums: DownSums,
 ) -> None:
-    """Send posteriors down through the nodes that are not shared; what reaches others adds up.
-
-    ``down`` is the sum over rows of what comes down to each pattern; ``counts`` are
-    still to be multiplied by θ.
-    """
+    """Send posteriors down through the nodes that are not shared; what reaches others adds up."""
+    tables, patterns, shared = tree
+    down, counts, leaf_counts = sums
     n = len(rows)
     index, buffer = block.scratch, block.buffer
     root = len(tables.states) - 1
@@ -217,16 +225,10 @@ def rows_down(
 
 
 @kernel
-def patterns_down(
-    tables: TreeTables,
-    patterns: SharedPatterns,
-    shared: SharedMessages,
-    buffer: Floats,
-    down: Floats,
-    counts: Floats,
-    leaf_counts: Floats,
-) -> None:
+def patterns_down(tree: TreePass, buffer: Floats, sums: DownSums) -> None:
     """Send posteriors down through the shared nodes, all rows of a pattern at once."""
+    tables, patterns, shared = tree
+    down, counts, leaf_counts = sums
     index = np.empty(np.max(np.diff(patterns.start)), np.int64)
     for v in range(len(tables.states) - 1, -1, -1):
         if not patterns.shared[v]:
