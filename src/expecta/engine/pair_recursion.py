@@ -21,7 +21,15 @@ import numpy as np
 
 from expecta.common.arrays import Floats
 from expecta.common.kernels import kernel
-from expecta.engine.algebras.operations import clear, join, mix, mix_scaled, scale, unit, width
+from expecta.engine.algebras.algebra_operations import (
+    clear,
+    join,
+    mix,
+    mix_scaled,
+    scale,
+    unit,
+    width,
+)
 from expecta.engine.layers import Layers, WeightedLayers
 from expecta.engine.pairing import Pairing
 from expecta.engine.probabilities import Children, inner_probabilities, leaf_probability, power

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from expecta.common.arrays import Floats
 from expecta.common.kernels import U, kernel
-from expecta.engine.algebras.operations import width
+from expecta.engine.algebras.algebra_operations import width
 from expecta.engine.layers import WeightedLayers
 from expecta.engine.pair_recursion import Operands, Room, inner, leaf
 from expecta.engine.pairing import Pairing

@@ -10,7 +10,7 @@ import numpy as np
 
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Complexes, Floats, Ints
-from expecta.engine.algebras.spectrum import turn
+from expecta.engine.algebras.spectrum_algebra import turn
 from expecta.queries.exponentials import characteristic_of
 from expecta.queries.spectral import NORMAL, quadrature
 

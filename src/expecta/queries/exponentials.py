@@ -10,7 +10,7 @@ import numpy as np
 from expecta.circuits.evidence import Evidence, Rows, as_evidence
 from expecta.common.arrays import Bools, Complexes, Floats
 from expecta.engine.algebras import Spectrum, constants
-from expecta.engine.algebras.spectrum import turn
+from expecta.engine.algebras.spectrum_algebra import turn
 from expecta.engine.plan import Plan
 from expecta.engine.run import run_each
 from expecta.queries.impossible import check_possible

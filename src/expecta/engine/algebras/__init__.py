@@ -1,15 +1,21 @@
 """Define the algebras: what a pair's state is, and so what a walk computes."""
 
-from expecta.engine.algebras import expectation, extremes, linear, moments, spectrum
-from expecta.engine.algebras.expectation import Expectation
-from expecta.engine.algebras.extremes import Extremes
-from expecta.engine.algebras.moments import Moments
-from expecta.engine.algebras.operations import constants, register, scratch, width
-from expecta.engine.algebras.spectrum import Spectrum
+from expecta.engine.algebras import (
+    expectation_algebra,
+    extremes_algebra,
+    linear,
+    moments_algebra,
+    spectrum_algebra,
+)
+from expecta.engine.algebras.algebra_operations import constants, register, scratch, width
+from expecta.engine.algebras.expectation_algebra import Expectation
+from expecta.engine.algebras.extremes_algebra import Extremes
+from expecta.engine.algebras.moments_algebra import Moments
+from expecta.engine.algebras.spectrum_algebra import Spectrum
 
 __all__ = ["Expectation", "Extremes", "Moments", "Spectrum", "constants", "scratch", "width"]
 
-register(Expectation, expectation, linear)
-register(Extremes, extremes, linear)
-register(Moments, moments, linear)
-register(Spectrum, spectrum, linear)
+register(Expectation, expectation_algebra, linear)
+register(Extremes, extremes_algebra, linear)
+register(Moments, moments_algebra, linear)
+register(Spectrum, spectrum_algebra, linear)

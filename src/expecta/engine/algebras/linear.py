@@ -6,7 +6,7 @@ from typing import Any
 
 from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import U
-from expecta.engine.algebras.operations import width
+from expecta.engine.algebras.algebra_operations import width
 from expecta.engine.algebras.tile import ACROSS, DOWN, tile
 
 __all__ = ["clear", "mix", "mix_scaled", "scale", "scratch"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import U
-from expecta.engine.algebras.operations import mix_scaled as widen
+from expecta.engine.algebras.algebra_operations import mix_scaled as widen
 
 __all__ = [
     "Extremes",

@@ -16,7 +16,7 @@ from numba.extending import register_jitable
 
 from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import U
-from expecta.engine.algebras.operations import scale as weigh
+from expecta.engine.algebras.algebra_operations import scale as weigh
 
 __all__ = [
     "Moments",
