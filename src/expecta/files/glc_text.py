@@ -1,4 +1,4 @@
-"""The ``.glc`` (or ``.circuit``) format of logistic and regression circuits.
+"""Read and write the ``.glc`` (or ``.circuit``) format of logistic and regression circuits.
 
 ``T id vtree variable φ…`` is the literal variable = 1, ``F …`` the literal variable = 0,
 ``D id vtree k`` with k times ``(prime sub φ…)`` an OR node, and the last line ``B bias…``.
@@ -14,8 +14,17 @@ import numpy as np
 from expecta.circuits.regression import RegressionCircuit
 from expecta.circuits.vtree import Vtree
 from expecta.common.errors import FormatError, StructureError
-from expecta.files.text_lines import LineError, Text, natural, numbers, shown
-from expecta.files.text_nodes import Nodes, refuse_categorical, variable_of, vtree_of
+from expecta.files.text_lines import (
+    CircuitReader,
+    LineError,
+    Text,
+    natural,
+    numbers,
+    refuse_categorical,
+    shown,
+    variable_of,
+    vtree_of,
+)
 
 __all__ = ["format_glc", "parse_glc"]
 
@@ -30,16 +39,14 @@ def parse_glc(text: Text, vtree: Vtree | None) -> RegressionCircuit:
     """Read a circuit over a vtree; nodes that the root does not reach are dropped."""
     header = text.header("a logistic or regression circuit", list(_LINKS))
     if header[1:] != ["Circuit"]:
-        line, found = text.rows[0]
-        raise FormatError(text.path, line, f'expected "{header[0]} Circuit", found {shown(found)}')
+        line, words = text.rows[0]
+        raise FormatError(text.path, line, f'expected "{header[0]} Circuit", found {shown(words)}')
     vtree = vtree_of(text, vtree, "a logistic or regression circuit")
     bias = text.parse(text.rows[-1], _bias)
-    reader = _Reader(vtree, len(bias))
-    for row in text.rows[1:-1]:
-        text.parse(row, reader.take)
     link = _LINKS[header[0]]
-    return reader.nodes.finish(
+    return GlcReader(vtree, len(bias)).read(
         text,
+        text.rows[1:-1],
         lambda structure, weights: RegressionCircuit(structure, np.array(weights), bias, link=link),
     )
 
@@ -58,7 +65,7 @@ def format_glc(circuit: RegressionCircuit) -> str:
     weight = [" ".join(map(repr, row)) for row in circuit.weight.tolist()]
     target, start = s.target.tolist(), s.edge_start.tolist()
     left, right = s.left.tolist(), s.right.tolist()
-    place = s.vtree.ids[s.layer_of_node].tolist()
+    vtree_id = s.vtree.ids[s.layer_of_node].tolist()
     variable = s.vtree.variable[s.layer_of_node].tolist()
     lines = [
         "c A circuit, written by Expecta. Children come before parents, the root is the last D.",
@@ -76,7 +83,7 @@ def format_glc(circuit: RegressionCircuit) -> str:
         if variable[n] >= 0:
             for name, e in enumerate(edges, used):
                 kind = "T" if target[e] == 1 else "F"
-                lines.append(f"{kind} {name} {place[n]} {variable[n] + 1} {weight[e]}")
+                lines.append(f"{kind} {name} {vtree_id[n]} {variable[n] + 1} {weight[e]}")
             names.append(list(range(used, used + len(edges))))
         else:
             elements = [
@@ -85,26 +92,25 @@ def format_glc(circuit: RegressionCircuit) -> str:
                 for a in names[left[target[e]]]
                 for b in names[right[target[e]]]
             ]
-            lines.append(f"D {used} {place[n]} {len(elements)} {' '.join(elements)}")
+            lines.append(f"D {used} {vtree_id[n]} {len(elements)} {' '.join(elements)}")
             names.append([used])
         used += len(names[-1])
     lines.append("B " + " ".join(map(repr, circuit.bias.tolist())))
     return "\n".join(lines) + "\n"
 
 
-class _Reader:
-    """Takes the node lines of a circuit one by one."""
+class GlcReader(CircuitReader):
+    """Reads the node lines of a regression circuit one by one."""
 
     def __init__(self, vtree: Vtree, outputs: int) -> None:
-        by_id = {name: v for v, name in enumerate(vtree.ids.tolist())}
-        self.nodes = Nodes(vtree, by_id)
+        super().__init__(vtree, {name: v for v, name in enumerate(vtree.ids.tolist())})
         self._outputs = outputs
         # Over one variable there is no D to join the literals: each line is the union of
         # the literals so far, and the last one the root.
-        self._one_variable = vtree.n_variables == 1
         self._union: list[tuple[int, list[float]]] = []
 
     def take(self, line: str) -> None:
+        """Read a T, F or D line."""
         kind = line.split(maxsplit=1)[0]
         if kind == "D":
             self._take_decision(line)
@@ -122,26 +128,26 @@ class _Reader:
                 f"{kind} takes 3 numbers and one per output, of which B has {self._outputs}; "
                 f"found {len(tokens)}"
             )
-        name, v = self.nodes.place(tokens[0], tokens[1])
+        name, v = self.position_of(tokens[0], tokens[1])
         variable = variable_of(tokens[2])
         values = [(int(kind == "T"), _finite(tokens[3:]))]
         if self._one_variable:
             if any(value == values[0][0] for value, _ in self._union):
                 raise LineError("over a single variable each literal appears once")
             values = self._union = self._union + values
-        number = self.nodes.draft.add_leaf(v, variable, values)
-        self.nodes.add(name, number, may_be_root=self._one_variable)
+        number = self.draft.add_leaf(v, variable, values)
+        self.add(name, number, may_be_root=self._one_variable)
 
     def _take_decision(self, line: str) -> None:
         head, *groups = line.split("(")
         tokens = head.split()
         if len(tokens) != 4:
             raise LineError(f"D takes 3 numbers before its elements, not {len(tokens) - 1}")
-        name, v = self.nodes.place(tokens[1], tokens[2])
+        name, v = self.position_of(tokens[1], tokens[2])
         count = natural(tokens[3])
         if count == 0 or count != len(groups):
             raise LineError(f"D announces {count} element(s), and {len(groups)} follow")
-        self.nodes.require_inner(v)
+        self.require_inner(v)
         elements = []
         for group in groups:
             body, closed, rest = group.partition(")")
@@ -153,9 +159,9 @@ class _Reader:
                     f"an element has 2 numbers and one per output, of which B has "
                     f"{self._outputs}; found {len(inside)}"
                 )
-            left, right = self.nodes.find(inside[:2])
+            left, right = self.find(inside[:2])
             elements.append((left, right, _finite(inside[2:])))
-        self.nodes.add(name, self.nodes.draft.add_node(v, elements), may_be_root=True)
+        self.add(name, self.draft.add_node(v, elements), may_be_root=True)
 
 
 def _bias(line: str) -> list[float]:

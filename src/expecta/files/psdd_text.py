@@ -1,4 +1,4 @@
-"""The ``.psdd`` format of probabilistic sentential decision diagrams.
+"""Read and write the ``.psdd`` format of probabilistic sentential decision diagrams.
 
 ``L id vtree literal`` is a point mass, ``T id vtree variable logp`` a Boolean leaf and
 ``D id vtree k`` with k times ``prime sub logθ`` an OR node. Vtree nodes go by their
@@ -14,8 +14,17 @@ import numpy as np
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.vtree import Vtree
 from expecta.common.errors import StructureError
-from expecta.files.text_lines import LineError, Text, natural, numbers, shown
-from expecta.files.text_nodes import Nodes, refuse_categorical, variable_of, vtree_of
+from expecta.files.text_lines import (
+    CircuitReader,
+    LineError,
+    Text,
+    natural,
+    numbers,
+    refuse_categorical,
+    shown,
+    variable_of,
+    vtree_of,
+)
 
 __all__ = ["format_psdd", "log_complement", "parse_psdd"]
 
@@ -26,11 +35,10 @@ TOLERANCE = 1e-8  # write: how far off one a probability may be and still be cal
 def parse_psdd(text: Text, vtree: Vtree | None) -> ProbabilisticCircuit:
     """Read a PSDD over a vtree; nodes that the root does not reach are dropped."""
     text.counted_header("a PSDD", "psdd")
-    reader = _Reader(vtree_of(text, vtree, "a PSDD"))
-    for row in text.rows[1:]:
-        text.parse(row, reader.take)
-    return reader.nodes.finish(
-        text, lambda structure, weights: ProbabilisticCircuit(structure, np.array(weights))
+    return PsddReader(vtree_of(text, vtree, "a PSDD")).read(
+        text,
+        text.rows[1:],
+        lambda structure, weights: ProbabilisticCircuit(structure, np.array(weights)),
     )
 
 
@@ -45,7 +53,7 @@ def format_psdd(circuit: ProbabilisticCircuit) -> str:
     weight = circuit.log_weight.tolist()
     target, start = s.target.tolist(), s.edge_start.tolist()
     left, right = s.left.tolist(), s.right.tolist()
-    place = s.vtree.inorder[s.layer_of_node].tolist()
+    position = s.vtree.inorder[s.layer_of_node].tolist()
     variable = s.vtree.variable[s.layer_of_node].tolist()
     lines = [
         "c A PSDD, written by Expecta. Children come before parents, the root is the last D.",
@@ -57,7 +65,7 @@ def format_psdd(circuit: ProbabilisticCircuit) -> str:
     ]
     for n in range(s.n_nodes):
         edges = range(start[n], start[n + 1])
-        name = f"{n} {place[n]}"
+        name = f"{n} {position[n]}"
         if variable[n] < 0:
             if any(weight[e] > TOLERANCE for e in edges):
                 raise _not_normalised(s.name_of(n))
@@ -111,19 +119,18 @@ def _not_normalised(name: str) -> StructureError:
     )
 
 
-class _Reader:
-    """Takes the lines of a PSDD one by one."""
+class PsddReader(CircuitReader):
+    """Reads the lines of a PSDD one by one."""
 
     def __init__(self, vtree: Vtree) -> None:
-        by_position = np.argsort(vtree.inorder).tolist()
-        self.nodes = Nodes(vtree, dict(enumerate(by_position)))
-        self._one_variable = vtree.n_variables == 1
+        super().__init__(vtree, dict(enumerate(np.argsort(vtree.inorder).tolist())))
 
     def take(self, line: str) -> None:
+        """Read an L, T or D line."""
         kind, *tokens = line.split()
         if len(tokens) < 3:
             raise LineError(f"a PSDD line has at least 4 words, and this one has {1 + len(tokens)}")
-        name, v = self.nodes.place(tokens[0], tokens[1])
+        name, v = self.position_of(tokens[0], tokens[1])
         if kind == "D":
             number = self._take_decision(v, tokens[2:])
         elif kind == "T":
@@ -132,14 +139,14 @@ class _Reader:
             number = self._take_literal(v, tokens[2:])
         else:
             raise LineError(f"a PSDD line starts with L, T or D, not {shown(kind)}")
-        self.nodes.add(name, number, may_be_root=kind == "D" or self._one_variable)
+        self.add(name, number, may_be_root=kind == "D" or self._one_variable)
 
     def _take_literal(self, v: int, tokens: list[str]) -> int:
         if len(tokens) != 1:
             raise LineError(f"L takes 3 numbers, not {2 + len(tokens)}")
         negative = tokens[0].startswith("-")
         variable = variable_of(tokens[0][1:] if negative else tokens[0])
-        return self.nodes.draft.add_leaf(v, variable, [(0 if negative else 1, 0.0)])
+        return self.draft.add_leaf(v, variable, [(0 if negative else 1, 0.0)])
 
     def _take_boolean(self, v: int, tokens: list[str]) -> int:
         if len(tokens) != 2:
@@ -147,7 +154,7 @@ class _Reader:
         variable = variable_of(tokens[0])
         (log_one,) = _log_probabilities(tokens[1:])
         values = [(0, log_complement(log_one)), (1, log_one)]
-        return self.nodes.draft.add_leaf(v, variable, values)
+        return self.draft.add_leaf(v, variable, values)
 
     def _take_decision(self, v: int, tokens: list[str]) -> int:
         count = natural(tokens[0])
@@ -156,13 +163,13 @@ class _Reader:
                 f"D announces {count} element(s) of 3 numbers each, "
                 f"and {len(tokens) - 1} numbers follow"
             )
-        self.nodes.require_inner(v)
-        primes = self.nodes.find(tokens[1::3])
-        subs = self.nodes.find(tokens[2::3])
+        self.require_inner(v)
+        primes = self.find(tokens[1::3])
+        subs = self.find(tokens[2::3])
         weights = _log_probabilities(tokens[3::3])
         if max(weights) == -math.inf:
             raise LineError("all elements have probability zero")
-        return self.nodes.draft.add_node(v, list(zip(primes, subs, weights, strict=True)))
+        return self.draft.add_node(v, list(zip(primes, subs, weights, strict=True)))
 
 
 def _log_probabilities(tokens: list[str]) -> list[float]:

@@ -1,4 +1,4 @@
-"""The ``.vtree`` format: ``L id variable`` and ``I id left right``, children first."""
+"""Read and write ``.vtree`` files: ``L id variable`` and ``I id left right``, children first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["format_vtree", "parse_vtree"]
 def parse_vtree(text: Text, given: Vtree | None = None) -> Vtree:
     """Read a vtree; its ``ids`` are those of the file, whatever vtree is given."""
     text.counted_header("a vtree", "vtree")
-    reader = _Reader(len(text.rows) // 2)
+    reader = VtreeReader(len(text.rows) // 2)
     for row in text.rows[1:]:
         text.parse(row, reader.take)
     try:
@@ -45,8 +45,8 @@ def format_vtree(vtree: Vtree) -> str:
     return "\n".join(lines) + "\n"
 
 
-class _Reader:
-    """The nodes read so far, numbered in the order of the file."""
+class VtreeReader:
+    """Reads the lines of a vtree one by one; nodes are numbered in the order of the file."""
 
     def __init__(self, n_variables: int) -> None:
         self._n_variables = n_variables
@@ -57,6 +57,7 @@ class _Reader:
         self._orphans: set[int] = set()  # ids of nodes that still wait for a parent
 
     def take(self, line: str) -> None:
+        """Read an L or I line."""
         kind, *tokens = line.split()
         expected = {"L": 2, "I": 3}.get(kind)
         if expected is None:
@@ -96,6 +97,7 @@ class _Reader:
         return self._number[name]
 
     def finish(self) -> Vtree:
+        """Return the vtree, its nodes in post-order."""
         if len(self._orphans) != 1:
             raise LineError(f"a vtree has one root, not {len(self._orphans)}")
         names = list(self._number)
