@@ -108,7 +108,7 @@ def test_group_shows_all_of_its_shares_and_its_mean(regressor):
     answer = regressor.ask(city="A")
     ax = displays.GroupDisplay.from_answer(answer).ax_
     heights = ax.patches[0].get_data().values
-    at, below = answer.distribution().curve(61)
+    at, below = answer.distribution.curve(61)
     assert heights.sum() == pytest.approx(below[-1] - below[0])
     assert ax.patches[0].get_data().edges == pytest.approx(at)
     lines = [line.get_xdata()[0] for line in ax.lines]

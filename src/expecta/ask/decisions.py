@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -87,10 +88,9 @@ def stability(subject: ExpectedOutput, rows: Any, threshold: float) -> Stability
 
 def _finite(threshold: object) -> float:
     """Refuse a threshold that is no finite number."""
-    numeric = isinstance(threshold, int | float | np.integer | np.floating)
-    if not numeric or not np.isfinite(threshold):  # type: ignore[call-overload]
-        raise DomainError(f"a threshold is a finite number, not {threshold!r:.40}")
-    return float(threshold)  # type: ignore[arg-type]
+    if isinstance(threshold, Real) and np.isfinite(float(threshold)):
+        return float(threshold)
+    raise DomainError(f"a threshold is a finite number, not {threshold!r:.40}")
 
 
 @dataclass(frozen=True, eq=False)

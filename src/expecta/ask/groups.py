@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from expecta.ask.language.query import Query
+from expecta.ask.populations import Population
 from expecta.ask.printed_answer import PrintedAnswer, plain
 from expecta.common.arrays import Floats
 from expecta.common.data_frames import as_frame
+from expecta.common.errors import ImpossibleEvidenceError
 from expecta.common.text import number
 from expecta.expected.distributions import OutputDistribution
 from expecta.expected.expected_output import ExpectedOutput
@@ -51,6 +52,8 @@ class Group(PrintedAnswer):
         Plain average of the target over these, with a 95% interval; None for fewer than two.
     exactness, remarks
         What is exact; what to bear in mind about this answer.
+    distribution
+        Distribution of the model's output over the group, None for probability zero.
     """
 
     query: str
@@ -66,14 +69,15 @@ class Group(PrintedAnswer):
     rows_mean: Average | None
     exactness: str
     remarks: tuple[str, ...]
-    distribution: Callable[[], OutputDistribution | None] = field(repr=False)
+    distribution: OutputDistribution | None = field(repr=False)
 
     display = "GroupDisplay"
 
     def curve(self) -> tuple[Floats, Floats]:
         """Return a grid of outputs, and the share of the group at or below each."""
-        distribution = self.distribution()
-        return (np.zeros(0), np.zeros(0)) if distribution is None else distribution.curve()
+        if self.distribution is None:
+            return np.zeros(0), np.zeros(0)
+        return self.distribution.curve()
 
     def head(self) -> list[str]:
         """Return the sentence before the table."""
@@ -148,7 +152,7 @@ class Comparison(PrintedAnswer):
     def head(self) -> list[str]:
         """Return the sentences before the table."""
         both = f"{self.a.name} where {self.a.query}, and where {self.b.query}"
-        empty = [group.query for group in (self.a, self.b) if group.distribution() is None]
+        empty = [group.query for group in (self.a, self.b) if group.distribution is None]
         if empty:
             return [f"{both}: not comparable, probability zero where {' and where '.join(empty)}"]
         ratio = "" if np.isnan(self.ratio) else f", the ratio {number(self.ratio)}"
@@ -183,22 +187,21 @@ def ask(subject: ExpectedOutput, query: Any = None, facts: dict[str, Any] | None
     condition = Query.read(query, subject.encoder)
     if facts:
         condition = condition & Query.read(facts, subject.encoder)
-    evidence = condition.evidence(subject.encoder)
-    log_prob = subject.circuit.log_prob(evidence)
-    scale = float(log_prob.max())
-    possible = scale > -np.inf
-    weight = np.exp(log_prob - scale) if possible else np.zeros(len(log_prob))
-    share = float(min(np.exp(scale) * weight.sum(), 1.0))
     remarks = list(condition.approximate)
-    summary = subject.describe_groups(evidence, weight[None])
-
-    @cache
-    def distribution() -> OutputDistribution | None:
-        return subject.distribution(evidence, weight) if possible else None
-
+    mean, error, std, share = np.nan, np.nan, np.nan, 0.0
     quantiles = quantile_errors = np.full(len(LEVELS), np.nan)
-    if (known := distribution()) is not None:
-        quantiles, quantile_errors = known.quantiles(LEVELS)
+    distribution: OutputDistribution | None = None
+    try:
+        group = Population.read(subject, condition)
+    except ImpossibleEvidenceError:
+        remarks.append("The group has probability zero under the learned density: no answer.")
+    else:
+        share = float(min(np.exp(group.scale) * group.weight.sum(), 1.0))
+        summary = subject.describe_groups(group.evidence, group.weight[None])
+        mean, error = float(summary.mean[0]), float(summary.error[0])
+        std = float(np.sqrt(summary.variance[0]))
+        distribution = subject.distribution(group.evidence, group.weight)
+        quantiles, quantile_errors = distribution.quantiles(LEVELS)
     rows, average = None, None
     training_rows = subject.training_rows
     if training_rows is not None:
@@ -210,15 +213,13 @@ def ask(subject: ExpectedOutput, query: Any = None, facts: dict[str, Any] | None
             remarks.append(
                 f"The group is rare: the density expects {expected_rows:.1f} such training rows."
             )
-    if not possible:
-        remarks.append("The group has probability zero under the learned density: no answer.")
     return Group(
         str(condition),
         subject.name,
         subject.is_probability,
-        float(summary.mean[0]),
-        float(summary.error[0]),
-        float(np.sqrt(summary.variance[0])),
+        mean,
+        error,
+        std,
         dict(zip(LEVELS.tolist(), quantiles.tolist(), strict=True)),
         dict(zip(LEVELS.tolist(), quantile_errors.tolist(), strict=True)),
         share,
@@ -239,7 +240,7 @@ def compare(subject: ExpectedOutput, a: Any, b: Any) -> Comparison:
         error = np.hypot(first.error, second.error)
     smallest = ZERO * max(first.std, second.std, abs(first.mean))
     ratio = first.mean / second.mean if abs(second.mean) > smallest else np.nan
-    superiority = _superiority(first.distribution(), second.distribution())
+    superiority = _superiority(first.distribution, second.distribution)
     return Comparison(first, second, difference, float(error), ratio, *superiority)
 
 

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from expecta import __version__
-from expecta.cli import file_commands, fitting, predicting, questions, trying
+from expecta.cli import file_commands, fitting, predicting, questions
 from expecta.cli.output import note, one_line
 
 __all__ = ["app"]
@@ -94,8 +94,8 @@ def options(
 PANELS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Learn and predict": {"fit": fitting.fit, "predict": predicting.predict},
     "Ask a model": questions.COMMANDS,
-    "Files": file_commands.COMMANDS,
-    "Try it": trying.COMMANDS,
+    "Files": file_commands.FILE_COMMANDS,
+    "Try it": file_commands.TRY_COMMANDS,
 }
 for panel, commands in PANELS.items():
     for name, command in commands.items():

@@ -12,14 +12,13 @@ import numpy as np
 
 from expecta.cli import table_files
 from expecta.cli.output import note
-from expecta.cli.table_files import CsvText
 from expecta.common.errors import DomainError, FormatError
 from expecta.common.text import suggestion
 from expecta.estimators.circuit_estimator import CircuitEstimator
 from expecta.tables.category_column import CategoryColumn
 from expecta.tables.column import Column
 
-__all__ = ["aligned", "load", "load_for", "read_rows", "read_typed", "row_of"]
+__all__ = ["load", "load_for", "read_rows", "row_of"]
 
 MAX_SHOWN = 3  # unseen values that a note names
 
@@ -56,26 +55,17 @@ def load_for(path: Path, of: str | None) -> CircuitEstimator:
     return model
 
 
-def read_rows(model: CircuitEstimator, path: str) -> tuple[Any, Any]:
+def read_rows(model: CircuitEstimator, path: str, *, typed: bool = False) -> tuple[Any, Any]:
     """Read a table, and return it as it was written and as the model takes it.
 
-    Of CSV every cell is the text that was in the file, so that it can be written again.
+    Of CSV every cell is the text that was in the file, so that it can be written again, unless
+    the table is to be ``typed``.
     """
-    table, text = _read(model, path)
-    return table if text is None else text.as_written(), aligned(model, table)
-
-
-def read_typed(model: CircuitEstimator, path: str) -> tuple[Any, Any]:
-    """Read a table, and return it with types and as the model takes it."""
-    table, _ = _read(model, path)
-    return table, aligned(model, table)
-
-
-def _read(model: CircuitEstimator, path: str) -> tuple[Any, CsvText | None]:
     columns = model.encoder_.columns_
     texts = [column.name for column in columns if _is_text(column)]
     numbers = [column.name for column in columns if column.name not in texts]
-    return table_files.read_both(path, texts, numbers)
+    table, text = table_files.read_both(path, texts, numbers)
+    return table if typed or text is None else text.as_written(), _aligned(model, table)
 
 
 def _is_text(column: Column) -> bool:
@@ -84,7 +74,7 @@ def _is_text(column: Column) -> bool:
     return isinstance(column, CategoryColumn) and all(isinstance(value, str) for value in values)
 
 
-def aligned(model: CircuitEstimator, table: Any) -> Any:
+def _aligned(model: CircuitEstimator, table: Any) -> Any:
     """Return the model's columns of an Arrow table; those that it lacks are unknown."""
     import pyarrow as pa
 

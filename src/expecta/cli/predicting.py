@@ -41,14 +41,14 @@ def predict(
     and what the options ask for.
     """
     from expecta.cli import table_files
-    from expecta.cli.models import load, read_rows, read_typed
+    from expecta.cli.models import load, read_rows
 
     if output != "-":
         writable(output)
     as_text = table_files.write_format(output) in ("csv", "tsv")
     _check_coverage(interval)
     estimator = load(model)
-    given, rows = (read_rows if as_text else read_typed)(estimator, table)
+    given, rows = read_rows(estimator, table, typed=not as_text)
     added = predictions(estimator, rows, std=std, interval=interval, proba=proba)
     names = []
     for name, values in added.items():

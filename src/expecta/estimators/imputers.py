@@ -19,7 +19,7 @@ from expecta.common.checks import check_integer
 from expecta.common.errors import DomainError, ImpossibleEvidenceWarning
 from expecta.common.text import suggestion
 from expecta.densities import Density, LatentTree
-from expecta.estimators.missing_cells import Given, some_cells
+from expecta.estimators.missing_cells import Given
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.table import Table, check_size
 from expecta.tables.write_table import write_table
@@ -95,7 +95,7 @@ class _Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         rows = np.flatnonzero(given.holes.any(axis=1))
         if not len(rows):
             return [given.filled({}, order) for _ in range(n)]
-        cells = tuple(some_cells(given.cells[place], rows) for place in places)
+        cells = tuple(given.cells[place].take(rows) for place in places)
         table = Table(given.table.source, tuple(self.density_.columns), len(rows), cells)
         codes = encoder.codes(table)
         evidence = Evidence.rows(self._possible(codes, rows), encoder.cardinalities_)

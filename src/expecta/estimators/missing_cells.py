@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
 from datetime import UTC
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from expecta.tables.estimator_inputs import refuse_infinity
 from expecta.tables.number_column import MAX_EXACT
 from expecta.tables.table import Table, read_table
 
-__all__ = ["Fill", "Given", "some_cells"]
+__all__ = ["Fill", "Given"]
 
 
 class Fill(NamedTuple):
@@ -92,14 +91,6 @@ def _numbers(cells: Cells) -> Floats:
         return cells.numbers
     assert cells.codes is not None
     return np.where(cells.codes < 0, np.nan, 0.0)
-
-
-def some_cells(cells: Cells, rows: Ints) -> Cells:
-    """Return some cells of a column."""
-    if cells.codes is not None:
-        return replace(cells, codes=cells.codes[rows])
-    assert cells.numbers is not None
-    return replace(cells, numbers=cells.numbers[rows])
 
 
 def _into_array(array: npt.NDArray[Any], fills: Mapping[int, Fill]) -> npt.NDArray[Any]:

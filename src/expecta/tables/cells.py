@@ -60,8 +60,8 @@ class Cells:
         assert self.codes is not None
         return replace(self, codes=np.where(mask, -1, self.codes))
 
-    def taken(self, rows: Ints) -> Cells:
-        """Return some cells, or the same several times."""
+    def take(self, rows: Ints) -> Cells:
+        """Return the cells of some rows, which may repeat."""
         if self.numbers is not None:
             return replace(self, numbers=self.numbers[rows])
         assert self.codes is not None

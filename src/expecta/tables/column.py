@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from expecta.common.errors import DomainError
 from expecta.tables.cells import Cells
 from expecta.tables.scalars import Scalar, is_missing, number
 
-__all__ = ["CodeColumn", "Column", "Interval", "as_codes", "inside"]
+__all__ = ["CodeColumn", "Column", "Interval", "MissingIsValueColumn", "as_codes", "inside"]
 
 LARGEST_CODE = 65_535
 _NONE = np.zeros(0)
@@ -220,6 +221,68 @@ class CodeColumn(Column):
         start = -np.inf if low is None else self.to_number(low)
         end = np.inf if high is None else self.to_number(high)
         return inside(self.numeric(), start, end, closed)
+
+
+@dataclass(frozen=True, eq=False)
+class MissingIsValueColumn(Column):
+    """A column whose last value is that the cell is missing; the others are those of ``known``."""
+
+    known: Column = None  # type: ignore[assignment]
+
+    @classmethod
+    def from_known(cls, known: Column, weight: float) -> MissingIsValueColumn:
+        """Add "missing" to a column's values; ``weight`` is that of missing training cells."""
+        attributes = {field.name: getattr(known, field.name) for field in fields(Column)}
+        attributes["cardinality"] = known.cardinality + 1
+        attributes["counts"] = np.append(known.counts, weight)
+        return cls(**attributes, known=known)
+
+    @property
+    def missing(self) -> int:
+        """The value of a missing cell."""
+        return self.known.cardinality
+
+    @property
+    def plain(self) -> Column:
+        """The column of what is not missing."""
+        return self.known
+
+    @property
+    def ordered(self) -> bool:
+        """Whether what is not missing has an order."""
+        return self.known.ordered
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """A readable text for every value; that for the missing is no other's."""
+        text, known = "missing", self.known.labels
+        while text in known:
+            text += " value"
+        return (*known, text)
+
+    def encode(self, cells: Cells, *, unseen: str = "unknown") -> Ints:
+        """Return the value of every cell; only a category that training did not have is -1."""
+        codes = self.known.encode(cells, unseen=unseen)
+        codes[~cells.known] = self.missing
+        return codes
+
+    def decode(self, codes: Ints, rng: np.random.Generator | None) -> Any:
+        """Return cells for values: NaN or None where it is missing or unknown."""
+        return self.known.decode(np.where(codes == self.missing, -1, codes), rng)
+
+    def numeric(self) -> Floats:
+        """Refuse: what is missing is no number."""
+        raise DomainError(f"column {self.name!r} may be missing, which is no number")
+
+    def code(self, value: Any) -> int:
+        """Return the code of a value that the user gives, such as "missing"."""
+        if isinstance(value, str) and value == self.labels[-1]:
+            return self.missing
+        return self.known.code(value)
+
+    def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
+        """Return the share of each value between two ends: none of the missing."""
+        return np.append(self.known.between(low, high, closed=closed), 0.0)
 
 
 def inside(numbers: Floats, low: float, high: float, closed: str) -> Floats:

@@ -16,10 +16,9 @@ from expecta.common.errors import DomainError
 from expecta.common.text import suggestion
 from expecta.tables.category_column import fit_categories
 from expecta.tables.cells import Cells
-from expecta.tables.column import CodeColumn, Column, as_codes
+from expecta.tables.column import CodeColumn, Column, MissingIsValueColumn, as_codes
 from expecta.tables.encoder_options import EncoderOptions
 from expecta.tables.estimator_inputs import read_weights
-from expecta.tables.missing_column import MissingIsValueColumn
 from expecta.tables.number_column import fit_numbers
 from expecta.tables.table import Table, TableTransformer, check_size, find_columns, read_table
 from expecta.tables.write_table import write_table

@@ -18,11 +18,10 @@ from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.tables.bins import Sample, bin_edges, edges_after
 from expecta.tables.cells import Cells
-from expecta.tables.column import Column
+from expecta.tables.column import Column, MissingIsValueColumn
 from expecta.tables.encoder import Encoder
 from expecta.tables.encoder_options import EncoderOptions
 from expecta.tables.estimator_inputs import read_weights
-from expecta.tables.missing_column import MissingIsValueColumn
 from expecta.tables.number_column import NumberColumn, fit_numbers
 from expecta.tables.table import Table, check_size, find_columns, read_table
 

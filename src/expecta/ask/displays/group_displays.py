@@ -58,7 +58,7 @@ class ComparisonDisplay(Display[Comparison]):
     def draw(self, ax: Any) -> None:
         """Draw the shares of both groups by output."""
         a, b = self.answer.a, self.answer.b
-        distributions = [group.distribution() for group in (a, b)]
+        distributions = [group.distribution for group in (a, b)]
         if any(distribution is None for distribution in distributions):
             self.title(ax, "Model's output")
             _nothing(ax, a)
@@ -77,7 +77,7 @@ class ComparisonDisplay(Display[Comparison]):
 def _shares(
     ax: Any, group: Group, colour: str, label: str, grid: Any = None, line: str = "-"
 ) -> None:
-    distribution = group.distribution()
+    distribution = group.distribution
     assert distribution is not None
     at, below = distribution.curve(MAX_POINTS) if grid is None else (grid, distribution.cdf(grid))
     mass = np.diff(below)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -17,7 +18,6 @@ from expecta.ask.language.grammar import (
     Among,
     Compare,
     Junction,
-    Name,
     Negation,
     Syntax,
 )
@@ -121,7 +121,8 @@ def from_syntax(
         word = {"and": "or", "or": "and"}[syntax.word] if negated else syntax.word
         parts = (from_syntax(part, query, encoder, negated=negated) for part in syntax.parts)
         return Compound(word, tuple(parts))
-    column = _column(syntax.column, query, encoder)
+    with _located(query, syntax.column.position):
+        column = encoder.column(syntax.column.text)
     if isinstance(syntax, Among):
         subset = _union([_point(column, value, query) for value in syntax.values])
         return Fact(column.name, subset, negated)
@@ -131,39 +132,36 @@ def from_syntax(
     return Fact(column.name, _point(column, syntax.value, query), negated != unlike)
 
 
-def _column(name: Name, query: str, encoder: Encoder) -> Column:
-    names = encoder.feature_names_in_.tolist()
-    if name.text not in names:
-        hint = suggestion(name.text, names)
-        raise QueryError(f"there is no column {name.text!r:.80}; {hint}", query, name.position)
-    return encoder.column(name.text)
+@contextmanager
+def _located(query: str | None, position: int = 0) -> Iterator[None]:
+    """Say where in a query an error is."""
+    try:
+        yield
+    except DomainError as problem:
+        raise QueryError(str(problem), query, position) from None
 
 
 def _point(column: Column, value: Written, query: str) -> Subset:
     """Return the set of one written value."""
-    try:
+    with _located(query, value.position):
         _check(column, value.value)
         return _value(column, value.value)
-    except DomainError as problem:
-        raise QueryError(str(problem), query, value.position) from None
 
 
 def _beyond(column: Column, syntax: Compare, query: str) -> Subset:
     """Return the values on one side of a number."""
-    if not column.ordered:
-        raise QueryError(
-            f"column {column.name!r} has categories, which have no order; ask it by == or in: "
-            + suggestion(syntax.value.value, column.labels, "it takes"),
-            query,
-            syntax.column.position,
-        )
-    try:
-        _check(column, syntax.value.value)
-        end = column.to_number(syntax.value.value)
+    value = syntax.value.value
+    with _located(query, syntax.column.position):
+        if not column.ordered:
+            raise DomainError(
+                f"column {column.name!r} has categories, which have no order; ask it by == or in: "
+                + suggestion(value, column.labels, "it takes")
+            )
+    with _located(query, syntax.value.position):
+        _check(column, value)
+        end = column.to_number(value)
         low, high = (end, None) if syntax.operator in (">", ">=") else (None, end)
         return _between(column, low, high, ORDERS[syntax.operator])
-    except DomainError as problem:
-        raise QueryError(str(problem), query, syntax.value.position) from None
 
 
 def _check(column: Column, value: object) -> None:
@@ -183,10 +181,8 @@ def _check(column: Column, value: object) -> None:
 
 def from_facts(facts: Mapping[str, Any], encoder: Encoder) -> Compound:
     """Read facts by `Column.parse_fact`, as `Encoder.where` does."""
-    try:
+    with _located(None):
         parsed = [_fact(encoder.column(name), fact) for name, fact in facts.items()]
-    except DomainError as problem:
-        raise QueryError(str(problem)) from None
     return Compound("and", tuple(fact for fact in parsed if fact is not None))
 
 
