@@ -104,7 +104,7 @@ class CircuitEstimator(ExpectedEstimator):
             self.density_ = self._unfitted(seeds).fit(table, sample_weight=weight)
         self.n_features_in_ = len(self.density_.columns)
         self.__dict__.pop("feature_names_in_", None)
-        if table.named and table.spelt:
+        if table.named and table.text_names:
             self.feature_names_in_ = np.array(self.density_.columns, object)
         self.refined_ = self.density_.refined(table, max_bins=self.max_bins, sample_weight=weight)
 

@@ -66,7 +66,7 @@ class _Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         self._names, self._named = given.table.names, given.table.named
         self.n_features_in_ = len(self._names)
         self.__dict__.pop("feature_names_in_", None)
-        if self._named and given.table.spelt:  # as scikit-learn has it
+        if self._named and given.table.text_names:  # as scikit-learn has it
             self.feature_names_in_ = np.array(self._names, object)
         self.density_ = density
         return self

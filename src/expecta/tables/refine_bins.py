@@ -84,20 +84,20 @@ def refine_encoder(
             numbers: Floats = np.zeros(0)
             if table is not None:
                 numbers = table.column(positions[variable]).as_numbers(kind, zone)
-            fine, share = _refine(column, numbers, weight, max_bins, cuts)
+            new, share = _refine(column, numbers, weight, max_bins, cuts)
             if isinstance(whole, MissingIsValueColumn):
-                columns[variable] = MissingIsValueColumn.from_known(fine, float(whole.counts[-1]))
+                columns[variable] = MissingIsValueColumn.from_known(new, float(whole.counts[-1]))
                 shares[variable] = np.append(share, 1.0)
             else:
-                columns[variable], shares[variable] = fine, share
+                columns[variable], shares[variable] = new, share
     known = encoder.thresholds or {}
     both = {name: [*known.get(name, ()), *numbers] for name, numbers in wanted.items()}
-    made: Encoder = copy(encoder).set_params(
+    fine: Encoder = copy(encoder).set_params(
         max_bins=encoder.max_bins if table is None else max(encoder.max_bins or 1, max_bins),
         thresholds={**known, **both} or encoder.thresholds,
     )
-    made._set(encoder.source_, columns, encoder.notes_)
-    return made, shares
+    fine._set(encoder.source_, columns, encoder.notes_)
+    return fine, shares
 
 
 def _rows(X: Any, sample_weight: npt.ArrayLike | None) -> tuple[Table | None, Floats]:

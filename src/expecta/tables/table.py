@@ -32,7 +32,7 @@ class Table:
     n_rows: int
     columns: tuple[Cells, ...] = ()
     array: npt.NDArray[Any] | None = None  # (rows, columns); columns are read when asked for
-    spelt: bool = True  # the names were texts, and not numbers say
+    text_names: bool = True  # the names were given as texts, not as numbers for example
 
     @property
     def named(self) -> bool:
@@ -126,7 +126,7 @@ def _from_mapping(X: Mapping[Any, Any]) -> Table:
     if len(lengths) > 1:
         raise DomainError(f"the columns have different lengths: {sorted(lengths)}")
     rows = lengths.pop() if lengths else 0
-    return Table("dict", names, rows, tuple(columns), spelt=_texts(X))
+    return Table("dict", names, rows, tuple(columns), text_names=_texts(X))
 
 
 def _from_values(name: str, values: Any) -> Cells:
@@ -167,7 +167,7 @@ def _from_frame(X: Any) -> Table:
         source = "pyarrow" if implementation.is_pyarrow() else "pandas"
     series = zip(names, frame.iter_columns(), strict=True)
     columns = tuple(_from_series(name, column) for name, column in series)
-    return Table(source, names, len(frame), columns, spelt=_texts(frame.columns))
+    return Table(source, names, len(frame), columns, text_names=_texts(frame.columns))
 
 
 def _texts(names: Iterable[Any]) -> bool:
@@ -185,12 +185,13 @@ def _unique(names: list[Any]) -> tuple[str, ...]:
 def _from_series(name: str, series: nw.Series[Any]) -> Cells:
     """Read a column of a frame; integers do not pass through floats on the way."""
     dtype = series.dtype
-    spelt = str(dtype)
+    dtype_name = str(dtype)
     pandas = series.implementation.is_pandas_like()
     if pandas:
-        spelt = str(series.to_native().dtype)
-        if spelt == "string[pyarrow]" and type(series.to_native().dtype).__name__ == "ArrowDtype":
-            spelt = "Arrow string"  # pandas has two types that it spells alike
+        native_type = series.to_native().dtype
+        dtype_name = str(native_type)
+        if dtype_name == "string[pyarrow]" and type(native_type).__name__ == "ArrowDtype":
+            dtype_name = "Arrow string"  # pandas has two types that it spells alike
     if dtype.is_integer() or dtype == nw.Boolean:
         unknown = series.is_null().to_numpy()
         filled = series.fill_null(0 if dtype.is_integer() else False) if unknown.any() else series
@@ -203,12 +204,12 @@ def _from_series(name: str, series: nw.Series[Any]) -> Cells:
         cells = from_numpy(name, series.to_numpy(), zone)
     elif pandas and isinstance(dtype, nw.Categorical | nw.Enum):
         native = series.to_native()
-        spelt = "ordered category" if native.cat.ordered else "category"
+        dtype_name = "ordered category" if native.cat.ordered else "category"
         cells = _from_categories(name, list(native.cat.categories), native.cat.codes.to_numpy())
     else:
         declared = dtype.categories if isinstance(dtype, nw.Enum) else None
-        cells = from_list(name, series.to_list(), spelt, declared)
-    return replace(cells, dtype="Enum" if isinstance(dtype, nw.Enum) and not pandas else spelt)
+        cells = from_list(name, series.to_list(), dtype_name, declared)
+    return replace(cells, dtype="Enum" if isinstance(dtype, nw.Enum) and not pandas else dtype_name)
 
 
 def _from_categories(name: str, categories: list[Any], codes: Ints) -> Cells:

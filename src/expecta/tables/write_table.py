@@ -79,8 +79,8 @@ def _plain(column: Column, cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return cells
 
 
-def _integers(cells: npt.NDArray[Any], spelt: re.Match[str] | None) -> npt.NDArray[Any]:
-    dtype = np.dtype(spelt[0].lower() if spelt else "int64")
+def _integers(cells: npt.NDArray[Any], typed: re.Match[str] | None) -> npt.NDArray[Any]:
+    dtype = np.dtype(typed[0].lower() if typed else "int64")
     limits = np.iinfo(dtype)
     low, high = float(limits.min), float(limits.max)
     if int(high) > limits.max:  # a float cannot hold the largest 64-bit integer
@@ -104,12 +104,12 @@ def _pandas(pd: Any, column: Column, cells: npt.NDArray[Any]) -> Any:
     """Return a pandas column of the user's type, nullable where something is missing."""
     dtype = column.dtype
     if column.kind in ("integer", "code") and cells.dtype.kind == "f":
-        spelt = _INTEGER.search(dtype)
-        name = (spelt[0] if spelt else "Int64").lower().replace("int", "Int").replace("u", "U")
+        typed = _INTEGER.search(dtype)
+        name = (typed[0] if typed else "Int64").lower().replace("int", "Int").replace("u", "U")
         unknown = np.isnan(cells)
-        whole = _integers(np.where(unknown, 0.0, cells), spelt)
+        whole = _integers(np.where(unknown, 0.0, cells), typed)
         series = pd.Series(whole).astype(name).mask(unknown)
-        return _cast(series, dtype) if spelt else series
+        return _cast(series, dtype) if typed else series
     if column.kind == "boolean" and cells.dtype.kind == "O":
         return pd.Series(cells, dtype="boolean" if dtype == "bool" else object).pipe(_cast, dtype)
     if dtype.endswith("category") and cells.dtype.kind == "O":
@@ -144,9 +144,9 @@ def _narwhals(
 
     series = []
     for column in columns:
-        made, wanted = _types(nw, column)
+        stored, wanted = _types(nw, column)
         cells = _objects(table[column.name])
-        if made == nw.String:
+        if stored == nw.String:
             cells = [None if cell is None else str(cell) for cell in cells]
         elif column.kind in ("integer", "code"):
             given = table[column.name].astype(np.float64)
@@ -155,7 +155,7 @@ def _narwhals(
                 None if cell is None else integer
                 for cell, integer in zip(cells, whole.tolist(), strict=True)
             ]
-        new = nw.new_series(column.name, cells, made, backend=library)
+        new = nw.new_series(column.name, cells, stored, backend=library)
         try:
             if column.zone is not None:
                 new = new.dt.replace_time_zone("UTC").dt.convert_time_zone(column.zone)
@@ -178,7 +178,7 @@ def _types(nw: Any, column: Column) -> tuple[Any, Any]:
         wanted = nw.Datetime(unit[1], column.zone)
     elif unit and column.kind == "duration":
         wanted = nw.Duration(unit[1])
-    made = {
+    stored = {
         "integer": nw.UInt64 if column.dtype == "UInt64" else nw.Int64,
         "code": nw.Int64,
         "number": nw.Float64,
@@ -191,4 +191,4 @@ def _types(nw: Any, column: Column) -> tuple[Any, Any]:
     if kind == "category":
         types = {type(value) for value in column.values} if not column.other else set()
         kind = _KINDS.get(types.pop(), kind) if len(types) == 1 else kind
-    return made.get(kind, nw.String), wanted
+    return stored.get(kind, nw.String), wanted
