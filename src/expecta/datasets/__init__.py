@@ -1,6 +1,6 @@
-"""Data sets: one that comes with the package, those of the paper, and those of the field."""
+"""Load data sets: one that comes with the package, those of the paper and of the field."""
 
-from expecta.datasets.density import DENSITY_NAMES, DensityData, load_density
+from expecta.datasets.density_data import DENSITY_NAMES, DensityData, load_density
 from expecta.datasets.insurance import load_insurance
 from expecta.datasets.paper import PAPER_NAMES, PaperData, load_paper, paper_split
 
