@@ -30,17 +30,17 @@ MAX_JOINS = 30_000_000  # of gates, that held-out predictions may come to: some 
 CALIBRATION_ROWS = (1000, 10_000)  # and how many predictions that is, at least and at most
 
 _REGRESSION = (
-    "Mean, standard deviation and share: exact for the model and the density. Quantiles: "
-    f"exact for groups of few cells, else within their error. {BINS_NOTE}"
+    "Exact, given the learned density: mean, standard deviation and share. Quantiles: exact for "
+    f"groups of few bins, else within their error. {BINS_NOTE}"
 )
 _TWO_CLASSES = (
-    "Mean and standard deviation: within a bound. Share: exact. Quantiles: exact for groups of "
-    f"few cells, else within their error. {BINS_NOTE}"
+    "Given the learned density: mean and standard deviation are within a bound, the share is "
+    f"exact, and quantiles are exact for groups of few bins, else within their error. {BINS_NOTE}"
 )
 _SEVERAL_CLASSES = (
     "Mean: the ratio of expected one-against-the-rest probabilities, as predict_proba has it, "
     "within a bound. Spread, quantiles and thresholds: sampled, with a standard error. Share: "
-    f"exact. {BINS_NOTE}"
+    f"exact, given the learned density. {BINS_NOTE}"
 )
 
 

@@ -109,7 +109,7 @@ class WrappedModel(ExpectedModel):
         """Return some of the rows with further cells unknown.  # hidden: (which, variables)."""
         table, columns = rows.table, []
         for index, name in enumerate(table.names):
-            cells = table.column(index).taken(which)
+            cells = table.column(index).take(which)
             if name in self.density.columns:
                 cells = cells.masked(hidden[:, self.density.columns.index(name)])
             columns.append(cells)

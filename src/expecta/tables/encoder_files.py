@@ -11,10 +11,9 @@ import numpy as np
 from expecta.common.errors import DomainError
 from expecta.files.schema import Array, Choice, Kind, Many, Maybe, Record, Scalar, Value
 from expecta.tables.category_column import CategoryColumn
-from expecta.tables.column import LARGEST_CODE, CodeColumn, Column
+from expecta.tables.column import LARGEST_CODE, CodeColumn, Column, MissingIsValueColumn
 from expecta.tables.encoder import Encoder
 from expecta.tables.encoder_options import EncoderOptions
-from expecta.tables.missing_column import MissingIsValueColumn
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.scalars import DAY, TIMES, canonical, key, time_zone
 from expecta.tables.table import SOURCES
