@@ -103,7 +103,7 @@ def test_vtree_round_trip(tmp_path, vtree, name):
 
 @over_vtrees
 @pytest.mark.parametrize("seed", range(4))
-def test_native_probabilistic_round_trip(tmp_path, vtree, seed):
+def test_own_probabilistic_round_trip(tmp_path, vtree, seed):
     cards = np.random.default_rng(seed).integers(1, 6, vtree.n_variables)
     p = random_probabilistic(vtree, cards, deterministic=seed % 2 == 0, seed=seed)
     p.save(tmp_path / "p.expecta")
@@ -114,7 +114,7 @@ def test_native_probabilistic_round_trip(tmp_path, vtree, seed):
 
 @over_vtrees
 @pytest.mark.parametrize("seed", range(4))
-def test_native_regression_round_trip(tmp_path, vtree, seed):
+def test_own_regression_round_trip(tmp_path, vtree, seed):
     cards = np.random.default_rng(seed).integers(1, 6, vtree.n_variables)
     g = random_regression(vtree, cards, outputs=1 + seed, coverage=0.8, seed=seed)
     g = RegressionCircuit(g.structure, g.weight, g.bias, link=["identity", "logistic"][seed % 2])
@@ -210,7 +210,7 @@ def test_the_same_circuit_gives_the_same_bytes(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_native_files_are_safetensors_files(tmp_path):
+def test_own_files_are_safetensors_files(tmp_path):
     p = random_probabilistic(Vtree.balanced(5), seed=3)
     p.save(tmp_path / "p")
     tensors = safetensors.numpy.load_file(tmp_path / "p")
@@ -325,14 +325,14 @@ def test_weights_above_one_by_rounding_survive(tmp_path):
 # -- what cannot be written or read ---------------------------------------------------
 
 
-def test_categorical_variables_need_the_native_format(tmp_path):
+def test_categorical_variables_need_our_own_format(tmp_path):
     vtree = Vtree.balanced(3)
     for circuit, name in (
         (random_probabilistic(vtree, [2, 3, 2], seed=0), "p.psdd"),
         (random_regression(vtree, [2, 3, 2], seed=0), "g.glc"),
         (random_regression(vtree, [2, 1, 2], seed=0), "g.circuit"),
     ):
-        with pytest.raises(StructureError, match=r"variable 1 has . value.*native format"):
+        with pytest.raises(StructureError, match=r"variable 1 has . value.*own format"):
             circuit.save(tmp_path / name)
     assert os.listdir(tmp_path) == []
 
@@ -382,7 +382,7 @@ def test_text_circuits_need_a_vtree(tmp_path):
             type(circuit).load(tmp_path / name)
 
 
-def test_the_vtree_of_a_native_file_must_be_the_one_given(tmp_path):
+def test_the_vtree_of_our_own_file_must_be_the_one_given(tmp_path):
     vtree, other = Vtree.balanced(3), Vtree.right_linear([1, 0, 2])
     for circuit in (random_probabilistic(vtree, seed=0), random_regression(vtree, seed=0)):
         circuit.save(tmp_path / "x")

@@ -115,7 +115,7 @@ def _as_written(log_probability: float) -> str:
 def _not_normalised(name: str) -> StructureError:
     return StructureError(
         f"the weights of {name} are not probabilities, which a .psdd file asks for: "
-        f"call .normalised() first, or use the native format, under any other ending"
+        f"call .normalised() first, or use Expecta's own format, under any other ending"
     )
 
 

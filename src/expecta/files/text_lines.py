@@ -248,5 +248,5 @@ def refuse_categorical(cardinalities: Ints, ending: str) -> None:
     if len(bad):
         raise StructureError(
             f"variable {bad[0]} has {cardinalities[bad[0]]} value(s), and a {ending} file knows "
-            f"only Boolean variables: use the native format, under any other ending"
+            f"only Boolean variables: use Expecta's own format, under any other ending"
         )
