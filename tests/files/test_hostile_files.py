@@ -551,6 +551,7 @@ REFUSED = [
     ("pair", array("p.log_weight", np.nan), "not a number"),
     ("pair", array("p.log_weight", -np.inf), "zero weights"),
     ("pair", array("p.log_weight", 1.0), "normalised"),
+    ("pair", array("p.log_weight", 710.0), "normalised"),
     ("pair", array("g.weight", lambda a: a[:, :0]), "'g.bias' has a dimension of 2"),
     ("pair", array("g.weight", np.inf), "'g.weight' holds a number that is not finite"),
     ("pair", array("g.bias", shorter), "'g.bias' has a dimension of 1, which must be 2"),
@@ -767,7 +768,7 @@ def test_parts_of_estimators_that_do_not_fit(folder):
     other, more = Vtree.left_linear([2, 0, 1, 3]), p.cardinalities + 1
     moved = random_regression(other, p.cardinalities, seed=0)
     refused("another density", pair(uniform(other, p.cardinalities), moved))
-    refused("other variables", pair(uniform(p.vtree, more), random_regression(p.vtree, more)))
+    refused("different variables", pair(uniform(p.vtree, more), random_regression(p.vtree, more)))
     for table in (
         {**TABLE, "text": ["red", "pink"] * (N // 2)},  # other values
         {name: TABLE[name] for name in ("flag", "text", "real", "day")},  # another order

@@ -113,7 +113,7 @@ def _learner(
         if parameters["vtree"] is None:
             density.vtree = density.circuit_.vtree
     if not np.array_equal(density.circuit.cardinalities, encoder.cardinalities_):
-        raise DomainError("its circuit and its encoder have other variables")
+        raise DomainError("its circuit and its encoder have different variables")
     return density
 
 
@@ -125,7 +125,7 @@ def _restore(density: TreeLearner, **state: Any) -> None:
     )
     cardinalities, seen = density.encoder_.cardinalities_, state["seen"]
     if len(tree) != len(cardinalities):
-        raise DomainError("its tree and its encoder have other variables")
+        raise DomainError("its tree and its encoder have different variables")
     if np.any(states > len(theta)):
         raise DomainError("it has more states than parameters")
     layout = TreeLayout(tree, states, cardinalities[tree.variable])

@@ -90,7 +90,8 @@ class Pair:
         if _cells(p, g) > MAX_CELLS:
             raise FormatError(str(path), None, "its two circuits are too large to be paired")
         try:
-            return cls(p, g)
+            with np.errstate(over="ignore"):  # a weight beyond all floats is refused like others
+                return cls(p, g)
         except PropertyError as problem:
             raise FormatError(str(path), None, f"the file is damaged: {problem}") from None
 
