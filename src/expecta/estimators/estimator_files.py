@@ -27,6 +27,7 @@ from expecta.densities.density_files import DENSITY
 from expecta.estimators.calibration import Calibration
 from expecta.estimators.circuit_estimator import CircuitEstimator
 from expecta.estimators.classifier import CircuitClassifier
+from expecta.estimators.predictor_files import predictor_record
 from expecta.estimators.regressor import CircuitRegressor
 from expecta.files.circuit_files import PAIR
 from expecta.files.schema import Array, Choice, Field, Kind, Maybe, Record, Scalar, Value
@@ -248,6 +249,8 @@ _CALIBRATION = Record(
     },
     make=Calibration,
 )
+_CLASSES = Record({"dtype": Scalar(str), "values": Value(max_depth=1)}, _classes, _classes_parts)
+_NOISE = Scalar(float, low=ABOVE_ZERO, high=MAX_TARGET)
 ESTIMATOR_FILE = Kind(
     "estimator",
     Choice(
@@ -256,16 +259,15 @@ ESTIMATOR_FILE = Kind(
             "CircuitRegressor": _record(
                 CircuitRegressor,
                 {"calibration_rows": Maybe(Scalar(int, low=0))},
-                noise=Scalar(float, low=ABOVE_ZERO, high=MAX_TARGET),
+                noise=_NOISE,
                 calibration=_CALIBRATION,
             ),
             "CircuitClassifier": _record(
                 CircuitClassifier,
                 {"tol": Scalar(float)},
-                classes=Record(
-                    {"dtype": Scalar(str), "values": Value(max_depth=1)}, _classes, _classes_parts
-                ),
+                classes=_CLASSES,
             ),
+            "ExpectedPredictor": predictor_record(_CALIBRATION, _CLASSES, _NOISE),
         },
     ),
 )

@@ -122,6 +122,8 @@ class ExpectedPredictor(ExpectedEstimator):
         groups stand beside plain averages. Cost: that of the density, and of writing the model
         over it.
         """
+        if getattr(self, "wrapped_", None) is not None and self.template_.rows is None:
+            raise DomainError("the model is not in the file: wrap and fit it anew where it is")
         table = read_table(X)
         given = self.density
         if given is not None and not isinstance(given, Density):
@@ -242,7 +244,7 @@ class ExpectedPredictor(ExpectedEstimator):
                 f"probability; use predict_proba and your rule"
             )
         labels = largest_class(scores, self.classes_)
-        if complete.any():
+        if complete.any() and template.rows is not None:
             labels[complete] = calls.labels(template.complete(rows.table, np.flatnonzero(complete)))
         return labels
 

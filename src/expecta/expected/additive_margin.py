@@ -76,6 +76,7 @@ class AdditiveMargin(Margin):
         self.tables, self.terms = tables, terms
         self._variables = [density.encoder_.variable(name) for name in columns]
         circuit = density.circuit
+        self.n_variables = circuit.n_variables
         self.pair = Pair(circuit, linear(circuit.vtree, tables, bias=bias))
 
     def offset(self, table: Table, rows: Ints, codes: Ints, template: RowTemplate) -> Floats:

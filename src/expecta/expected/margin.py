@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from expecta.common.arrays import Floats, Ints
+from expecta.expected.compiled_trees import CompiledTrees
 from expecta.expected.expected_output import ExpectedOutput, OutputContext
 from expecta.expected.sampled_output import CompleteOutputs
 from expecta.readers.forms import Form
@@ -16,7 +17,17 @@ class Margin(ABC):
     """A model's margin over a density: its mean is exact, and more where that is possible.
 
     ``codes`` are values of the density's variables, -1 where unknown.  # (rows, variables)
+
+    Attributes
+    ----------
+    n_variables
+        How many variables the density has.
+    compiled
+        The trees that were compiled, if the model is a sum of trees.
     """
+
+    n_variables: int
+    compiled: CompiledTrees | None = None
 
     @abstractmethod
     def mean(self, codes: Ints) -> Floats:

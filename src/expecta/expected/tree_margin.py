@@ -32,8 +32,11 @@ MAX_NUMBERS = 1 << 24  # boxes times levels to hold at once
 class TreeMargin(Margin):
     """A margin that is a sum of boxes. Its mean is exact; so is all else of few trees."""
 
+    compiled: CompiledTrees
+
     def __init__(self, density: Density, compiled: CompiledTrees) -> None:
         self.circuit, self.compiled = density.circuit, compiled
+        self.n_variables = self.circuit.n_variables
         self.sum = compiled.written.as_boxes()
         self.first = BoxExpectation(self.circuit, self.sum)
 

@@ -165,7 +165,9 @@ def tree_margin_of(density: Density, form: Form, compiled: CompiledTrees) -> Mar
     """Choose how trees are answered for: those of single columns add up."""
     written = compiled.written
     if written.is_additive and form.link != "softmax":
-        return AdditiveMargin(density, written.bias, list(written.tables))
+        additive = AdditiveMargin(density, written.bias, list(written.tables))
+        additive.compiled = compiled
+        return additive
     return TreeMargin(density, compiled)
 
 

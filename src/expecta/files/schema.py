@@ -40,7 +40,7 @@ LOADERS = {
     "pair": "Pair.load",
     "encoder": "Encoder.load",
     "density": "Density.load",
-    "estimator": "CircuitRegressor.load or CircuitClassifier.load",
+    "estimator": "CircuitRegressor.load, CircuitClassifier.load or ExpectedPredictor.load",
 }
 
 

@@ -1,0 +1,278 @@
+"""The contract of all estimators: the same verbs, signatures, defaults, errors and files."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PowerTransformer, StandardScaler
+
+from expecta import (
+    ChowLiu,
+    CircuitClassifier,
+    CircuitRegressor,
+    DomainError,
+    ExpectedPredictor,
+    ImpossibleEvidenceWarning,
+)
+
+RNG = np.random.default_rng(3)
+N = 160
+X = pd.DataFrame({"a": RNG.normal(size=N).round(2), "b": RNG.integers(0, 4, N).astype(float)})
+X["c"] = (X["a"] + RNG.normal(size=N)).round(2)
+NUMBER = X["a"] * 2 + X["b"] + RNG.normal(0, 0.3, N)
+TWO = np.where(X["a"] + 0.3 * X["b"] > 0.4, "yes", "no")
+THREE = np.array(["low", "mid", "top"])[np.digitize(NUMBER, [0.5, 2.5])]
+MISSING = X.mask(np.random.default_rng(1).random(X.shape) < 0.4)
+
+MAKERS = {
+    "CircuitRegressor": lambda: CircuitRegressor(density=ChowLiu(), max_splits=2),
+    "CircuitClassifier": lambda: CircuitClassifier(density=ChowLiu(), max_splits=2),
+    "ExpectedPredictor, regression": lambda: ExpectedPredictor(
+        LinearRegression().fit(X, NUMBER), ChowLiu()
+    ),
+    "ExpectedPredictor, classification": lambda: ExpectedPredictor(
+        HistGradientBoostingClassifier(max_iter=5, max_leaf_nodes=4).fit(X, TWO), ChowLiu()
+    ),
+}
+REGRESSION = [name for name in MAKERS if "Regress" in name or "regression" in name]
+CLASSIFICATION = [name for name in MAKERS if name not in REGRESSION]
+EVERY = [
+    *("predict", "predict_moments", "predict_distribution", "score_samples", "save", "load"),
+    *("ask", "compare", "split", "dependence", "next_question", "stability", "sufficient"),
+    *("shapley", "disparities", "outliers", "expected_output"),
+]
+ONLY_REGRESSION = ["calibrate", "predict_interval", "predict_quantiles"]
+ONLY_CLASSIFICATION = ["predict_proba", "predict_log_proba"]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    models = {}
+    for name, make in MAKERS.items():
+        model = make().fit(X, NUMBER if name in REGRESSION else TWO)
+        if name in REGRESSION and not hasattr(model, "calibration_"):
+            model.calibrate(X, NUMBER)
+        models[name] = model
+    return models
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_verbs_signatures_and_defaults(fitted, name):
+    model = fitted[name]
+    verbs = EVERY + (ONLY_REGRESSION if name in REGRESSION else ONLY_CLASSIFICATION)
+    others = ONLY_CLASSIFICATION if name in REGRESSION else ONLY_REGRESSION
+    first = fitted["CircuitRegressor" if name in REGRESSION else "CircuitClassifier"]
+    for verb in verbs:
+        ours = inspect.signature(getattr(model, verb)).parameters
+        theirs = inspect.signature(getattr(first, verb)).parameters
+        shared = {key: ours[key].default for key in ours if key in theirs}
+        assert shared == {key: theirs[key].default for key in shared}, verb
+        assert set(ours) <= set(theirs), verb  # a circuit's predict_proba also has Taylor's
+    for verb in others:
+        with pytest.raises(AttributeError, match=verb):
+            getattr(model, verb)
+    assert model.get_params()["random_state"] == 0
+    assert model.get_params().get("tol", 1e-9) == 1e-9
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_nothing_is_answered_before_fit(name):
+    model = MAKERS[name]()
+    for ask in (
+        lambda: model.predict(MISSING),
+        lambda: model.score_samples(MISSING),
+        lambda: model.predict_moments(MISSING),
+        lambda: model.ask(),
+        lambda: model.outliers(MISSING),
+        lambda: model.save("nowhere"),
+    ):
+        with pytest.raises(NotFittedError):
+            ask()
+
+
+@pytest.mark.parametrize("name", REGRESSION)
+def test_regression(fitted, name):
+    model = fitted[name]
+    mean, std, error = model.predict(MISSING, return_std=True, return_error=True)
+    complete = ~MISSING.isna().any(axis=1).to_numpy()
+    assert mean.shape == std.shape == error.shape == (N,)
+    assert np.all(std[complete] == 0)
+    assert np.all(std[~complete] > 0)
+    assert np.all(error == 0)
+    np.testing.assert_allclose(mean, model.predict(MISSING), rtol=1e-12)
+    moments = model.predict_moments(MISSING, 2, central=True)
+    np.testing.assert_allclose(np.sqrt(moments[:, 2]), std, rtol=1e-7, atol=1e-7)
+    interval = model.predict_interval(MISSING, coverage=0.8)
+    quantiles = model.predict_quantiles(MISSING, [0.1, 0.9])
+    np.testing.assert_array_equal(interval, quantiles)
+    covered = (interval[:, 0] <= NUMBER) & (interval[:, 1] >= NUMBER)
+    assert 0.7 < covered.mean() < 0.95
+    distribution = model.predict_distribution(MISSING)
+    low, high = distribution.interval(0.8)
+    assert np.all(low < high)
+    np.testing.assert_allclose(
+        distribution.cdf(distribution.quantile(0.3)[:, None])[:, 0], 0.3, atol=1e-3
+    )
+    np.testing.assert_allclose(distribution.above(1.0), 1 - distribution.cdf(1.0))
+    output = model.predict_distribution(MISSING, noise=0.0)
+    assert np.all(output.cdf(mean[:, None] + 1e-9)[complete] == 1)
+    for coverage in (0.0, 1.0, -1, 2):
+        with pytest.raises(DomainError, match="coverage"):
+            model.predict_interval(MISSING, coverage=coverage)
+    with pytest.raises(DomainError, match="between 0 and 1"):
+        model.predict_quantiles(MISSING, [0.5, 1.0])
+    with pytest.raises(DomainError, match="0 rows"):
+        model.calibrate(X[:0], NUMBER[:0])
+
+
+@pytest.mark.parametrize("name", CLASSIFICATION)
+def test_classification(fitted, name):
+    model = fitted[name]
+    labels, label_error = model.predict(MISSING, return_error=True)
+    probability, error = model.predict_proba(MISSING, return_error=True)
+    assert probability.shape == error.shape == label_error.shape == (N, 2)
+    np.testing.assert_allclose(probability.sum(axis=1), 1)
+    np.testing.assert_array_equal(labels, model.classes_[probability.argmax(axis=1)])
+    np.testing.assert_array_equal(labels, model.predict(MISSING))
+    np.testing.assert_allclose(model.predict_log_proba(MISSING), np.log(probability))
+    with pytest.raises(DomainError, match="no standard deviation"):
+        model.predict(MISSING, return_std=True)
+    if name == "CircuitClassifier":
+        assert model.predict_distribution(MISSING).cdf(0.0).shape == (N,)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_questions_and_predictions_are_one_answer(fitted, name):
+    model = fitted[name]
+    everyone = model.ask()
+    nothing = X[:1].astype(float) * np.nan
+    if name in REGRESSION:
+        predicted, std = (part[0] for part in model.predict(nothing, return_std=True))
+        assert everyone.std == pytest.approx(std, rel=1e-9)
+    else:
+        predicted = model.predict_proba(nothing)[0, 1]
+    assert everyone.mean == pytest.approx(predicted, rel=1e-6)
+    # what ask calls the share of a row is what score_samples says of it
+    row = {"a": float(X["a"][0]), "b": float(X["b"][0]), "c": None}
+    score = model.score_samples(pd.DataFrame({key: [value] for key, value in row.items()}))
+    output = model.expected_output()
+    table = output.table(pd.DataFrame({key: [value] for key, value in row.items()}))
+    assert output.probability(output.encoder.evidence(table)) == pytest.approx(np.exp(score))
+    assert model.expected_output() is output
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_files(fitted, name, tmp_path):
+    model = fitted[name]
+    path = tmp_path / "model.expecta"
+    model.save(path)
+    loaded = type(model).load(path)
+    assert_same(model, loaded, name in REGRESSION)
+    assert loaded.ask(a=(0, None)).rows == model.ask(a=(0, None)).rows
+    model.save(path, rows=False)
+    assert type(model).load(path).training_rows_ is None
+    loaded.save(path)
+    assert_same(loaded, type(model).load(path), name in REGRESSION)
+
+
+def assert_same(model, loaded, regression, rtol=1e-9):
+    """Compare all that is predicted, also of complete rows."""
+    for rows in (MISSING, X):
+        if regression:
+            for a, b in zip(
+                model.predict(rows, return_std=True),
+                loaded.predict(rows, return_std=True),
+                strict=True,
+            ):
+                np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+        else:
+            np.testing.assert_allclose(
+                model.predict_proba(rows), loaded.predict_proba(rows), rtol=rtol, atol=rtol
+            )
+            np.testing.assert_array_equal(model.predict(rows), loaded.predict(rows))
+        np.testing.assert_allclose(model.score_samples(rows), loaded.score_samples(rows))
+    if hasattr(model, "calibration_"):
+        np.testing.assert_allclose(
+            model.predict_interval(MISSING), loaded.predict_interval(MISSING), rtol=1e-6, atol=1e-6
+        )
+    of = None if regression or len(model.classes_) == 2 else model.classes_[0]
+    assert loaded.ask(of=of).mean == pytest.approx(model.ask(of=of).mean, rel=1e-9)
+    assert loaded.ask(of=of).exactness == model.ask(of=of).exactness
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "target"),
+    [
+        (RandomForestRegressor(n_estimators=4, max_depth=3, random_state=0), NUMBER),
+        (PoissonRegressor(), NUMBER - NUMBER.min()),
+        (make_pipeline(StandardScaler(), LogisticRegression()), TWO),
+        (LogisticRegression(), THREE),
+        (HistGradientBoostingClassifier(max_iter=4, max_leaf_nodes=4), THREE),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_was_read_of_a_model_is_saved(wrapped, target, tmp_path):
+    model = ExpectedPredictor(wrapped.fit(X, target), ChowLiu(), max_samples=2000).fit(X, target)
+    model.save(tmp_path / "model")
+    loaded = ExpectedPredictor.load(tmp_path / "model")
+    regression = not hasattr(model, "classes_")
+    several = not regression and len(model.classes_) > 2
+    if not several:  # what is sampled is drawn from the form, not from the model
+        assert_same(model, loaded, regression)
+    else:
+        np.testing.assert_allclose(model.predict_proba(X), loaded.predict_proba(X), rtol=1e-6)
+        np.testing.assert_allclose(
+            model.decision_function(MISSING), loaded.decision_function(MISSING)
+        )
+    with pytest.raises(DomainError, match="not in the file"):
+        loaded.model.predict(X)
+    with pytest.raises(DomainError, match="not in the file"):
+        loaded.fit(X)
+
+
+def test_a_loaded_predictor_needs_no_library(tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    booster = xgboost.XGBRegressor(n_estimators=5, max_depth=3).fit(X, NUMBER)
+    model = ExpectedPredictor(booster, ChowLiu()).fit(X)
+    model.save(tmp_path / "model")
+    code = (
+        "import sys; sys.modules['xgboost'] = None\n"
+        "from expecta import ExpectedPredictor\n"
+        f"model = ExpectedPredictor.load({str(tmp_path / 'model')!r})\n"
+        "print(repr(float(model.predict({'a': [0.5], 'b': [None], 'c': [None]})[0])))\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    expected = model.predict({"a": [0.5], "b": [None], "c": [None]})[0]
+    assert float(out.stdout) == pytest.approx(expected, rel=1e-9)
+
+
+def test_what_cannot_be_saved_says_so(tmp_path):
+    sampled = ExpectedPredictor(KNeighborsRegressor().fit(X, NUMBER), ChowLiu()).fit(X)
+    with pytest.raises(DomainError, match="samples the KNeighborsRegressor itself"):
+        sampled.save(tmp_path / "model")
+    bent = make_pipeline(PowerTransformer(), LinearRegression()).fit(X, NUMBER)
+    with pytest.raises(DomainError, match="bends column"):
+        ExpectedPredictor(bent, ChowLiu()).fit(X).save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_impossible_rows_warn_and_are_unknown(name):
+    model = MAKERS[name]()
+    frame = X.assign(b=np.where(X["a"] > 0, 1.0, 0.0))
+    model.set_params(density=ChowLiu(pseudo_count=0))
+    model.fit(frame, NUMBER if name in REGRESSION else TWO)
+    row = pd.DataFrame({"a": [float(frame["a"].max())], "b": [0.0], "c": [None]})
+    with pytest.warns(ImpossibleEvidenceWarning):
+        answer = model.predict(row) if name in REGRESSION else model.predict_proba(row)
+    assert np.all(np.isnan(answer))
