@@ -19,6 +19,8 @@ import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.tree import DecisionTreeClassifier
 
 from expecta import (
     PSDD,
@@ -27,6 +29,7 @@ from expecta import (
     Density,
     Encoder,
     Evidence,
+    ExpectedPredictor,
     FormatError,
     Independent,
     LatentTree,
@@ -41,8 +44,8 @@ from expecta import (
 from expecta.circuits import independent
 from expecta.circuits.structure import Structure
 from expecta.common import atomic_files
-from expecta.estimators.circuit_estimator import CircuitEstimator
 from expecta.estimators.classifier import CircuitClassifier
+from expecta.estimators.expected_estimator import ExpectedEstimator
 from expecta.files.circuit_files import PAIR
 from expecta.files.container import VERSION, Container
 from expecta.files.schema import LOADERS, Kind
@@ -101,6 +104,14 @@ def regressor(density, **more):
 
 P = random_probabilistic(TREE, CARDS, seed=0, units=2)
 G = random_regression(TREE, CARDS, seed=0, units=2, outputs=2)
+NUMBERS = np.stack([Y, RNG.normal(size=N)], axis=1).round(1)
+
+
+def predictor(model, target):
+    model = model.fit(NUMBERS, target)
+    return ExpectedPredictor(model, ChowLiu(encoder=FOUR)).fit(NUMBERS, target)
+
+
 MAKERS = {
     "vtree": lambda: TREE,
     "p": lambda: P,
@@ -117,15 +128,18 @@ MAKERS = {
     "latent": lambda: regressor(LatentTree(states=2, restarts=1, max_epochs=3), encoder=FOUR),
     "two": lambda: classifier((Y > 1).astype(str)),
     "three": lambda: classifier(np.digitize(Y, [0.0, 2.0])),
+    "trees": lambda: predictor(DecisionTreeClassifier(max_depth=3, random_state=0), Y > 1),
+    "linear": lambda: predictor(LinearRegression(), Y).calibrate(NUMBERS, Y),
 }
 CIRCUITS, ENCODERS = ["vtree", "p", "g", "pair"], list(FRAMES)
 TREES = ["LatentTree", "ChowLiu", "NaiveBayes", "Independent"]
 DENSITIES, ESTIMATORS = [*TREES, "PSDD", "Density"], ["regressor", "latent", "two", "three"]
+PREDICTORS = ["trees", "linear"]
 KINDS = {
     **{"vtree": "vtree", "p": "probabilistic circuit", "g": "regression circuit", "pair": "pair"},
     **dict.fromkeys(ENCODERS, "encoder"),
     **dict.fromkeys(DENSITIES, "density"),
-    **dict.fromkeys(ESTIMATORS, "estimator"),
+    **dict.fromkeys([*ESTIMATORS, *PREDICTORS], "estimator"),
 }
 READERS = {
     "vtree": Vtree.load,
@@ -134,7 +148,7 @@ READERS = {
     "pair": Pair.load,
     "encoder": Encoder.load,
     "density": Density.load,
-    "estimator": CircuitEstimator.load,
+    "estimator": ExpectedEstimator.load,
 }
 VALUES, FILES = {}, {}  # by name
 every = pytest.mark.parametrize("name", list(MAKERS))
@@ -193,7 +207,7 @@ def use(value):
         assert abs(log_prob[0]) < 1e-5 > log_prob[1]  # nor NaN
         assert repr(value)
         assert value.sample(2)
-    elif isinstance(value, CircuitEstimator):
+    elif isinstance(value, ExpectedEstimator):
         use_estimator(value)
 
 
@@ -215,13 +229,15 @@ def use_encoder(value):
 
 def use_estimator(value):
     rows = {name: [None, None] for name in value.density_.columns}
-    assert np.all(np.isfinite(value.circuit_(np.zeros((1, value.n_features_in_), int))))
-    if isinstance(value, CircuitRegressor):
+    if hasattr(value, "circuit_"):
+        assert np.all(np.isfinite(value.circuit_(np.zeros((1, value.n_features_in_), int))))
+    if not hasattr(value, "classes_"):
         mean, std = value.predict(rows, return_std=True)
-        ends = value.predict_interval(rows)
         assert np.all(np.isfinite(mean))
         assert np.all(std >= 0)
-        assert np.all(ends[:, 0] <= ends[:, 1])
+        if hasattr(value, "calibration_"):
+            ends = value.predict_interval(rows)
+            assert np.all(ends[:, 0] <= ends[:, 1])
     else:
         probability = value.predict_proba(rows)
         np.testing.assert_allclose(probability.sum(axis=1), 1.0)

@@ -258,6 +258,8 @@ def _predictor(
         or len(set(order)) != len(order)
     ):
         raise ValueError("its columns are not those of its density")
+    if density.columns != fine.columns:
+        raise ValueError("its two densities are of other columns")
     if {c.name for c in fine.encoder_.columns_ if c.plain is not c} != set(fixed):
         raise ValueError("its missing values are not those of its density")
     route = _margin(link, margin, fine, columns)
@@ -294,8 +296,13 @@ def _predictor(
         training_rows=rows,
         **parameters,
     )
-    if learned["calibration"] is not None and learned["noise"] is not None:
-        predictor.noise_, predictor.calibration_ = learned["noise"], learned["calibration"]
+    noise, calibration = learned["noise"], learned["calibration"]
+    if (noise is None) != (calibration is None):
+        raise ValueError("its calibration has no noise, or its noise no calibration")
+    if calibration is not None:
+        if np.any(calibration.missing > len(order)):
+            raise ValueError("its calibration has rows of more missing columns than there are")
+        predictor.noise_, predictor.calibration_ = noise, calibration
     return predictor
 
 
@@ -309,7 +316,7 @@ def _check_outputs(route: ExactRoute, classes: npt.NDArray[Any] | None, scale: F
     several = form.link in ("softmax", "one-vs-rest")
     good = len(scale) == n_outputs and (not several or classes is not None)
     if classes is not None:
-        good = good and form.link not in ("identity", "exp")
+        good = good and form.link != "exp"
         good = good and (n_margins == len(classes) or (n_margins == 1 and len(classes) == 2))
     if not good or (form.link == "logistic" and classes is not None and n_margins != 1):
         raise ValueError("its link does not go with its outputs")

@@ -151,7 +151,9 @@ class Maybe(Field):
 
     def read(self, json: Any, name: str, store: Store) -> Any:
         """Read None, or the field."""
-        absent = json is None or (json is ABSENT and isinstance(self.inner, Array))
+        if json is ABSENT and not isinstance(self.inner, Array):
+            self.refuse(name, json, "a value or null")
+        absent = json is None or json is ABSENT
         if absent and name not in store.arrays:
             return None
         return self.inner.read(json, name, store)
