@@ -254,6 +254,7 @@ def _predictor(
     fixed = _texts("missing_is_value", learned["missing_is_value"])
     if (
         set(order) != set(fine.columns)
+        or not columns
         or not set(columns) <= set(order)
         or len(set(order)) != len(order)
     ):
