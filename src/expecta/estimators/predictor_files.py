@@ -321,6 +321,21 @@ def _check_outputs(route: ExactRoute, classes: npt.NDArray[Any] | None, scale: F
         good = good and (n_margins == len(classes) or (n_margins == 1 and len(classes) == 2))
     if not good or (form.link == "logistic" and classes is not None and n_margins != 1):
         raise ValueError("its link does not go with its outputs")
+    if classes is not None and form.link == "identity":
+        _check_shares(form.margin)
+
+
+def _check_shares(trees: Trees | Linear) -> None:
+    """Complain of trees whose leaves are probabilities of classes, and do not sum to one."""
+    if isinstance(trees, Linear):
+        raise ValueError("a sum of columns is no probability")
+    leaf = trees.question < 0
+    total = np.where(leaf, trees.value.sum(axis=1), np.nan)
+    first = [total[start:end][leaf[start:end]][0] for start, end in pairwise(trees.start.tolist())]
+    expected = np.repeat(first, np.diff(trees.start))
+    good = np.allclose(total[leaf], expected[leaf]) and np.all(trees.value[leaf] >= 0)
+    if not good or not np.isclose(np.sum(first) + np.sum(trees.bias), 1.0):
+        raise ValueError("the probabilities of its classes do not sum to one")
 
 
 def predictor_record(calibration: Field, classes: Field, noise: Field) -> Record:
