@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from expecta.densities.density import Density
     from expecta.expected.expected_output import ExpectedOutput
 
-__all__ = ["Asking"]
-
 
 class Asking(ABC):
     """What can be asked of a model with a density, beside predictions.

@@ -15,8 +15,6 @@ from expecta.queries.pair import Pair
 from expecta.tables import BooleanEncoder, Encoder
 from expecta.tables.table import read_table
 
-__all__ = ["CircuitModel"]
-
 
 class CircuitModel(Asking):
     """A pair of circuits with names for its variables, to be asked about groups.

@@ -18,8 +18,6 @@ from expecta.tables.number_column import NumberColumn
 from expecta.tables.scalars import TIMES
 from expecta.tables.training_rows import TrainingRows
 
-__all__ = ["ColumnGroups", "ColumnPart", "column_parts", "divide_column"]
-
 MAX_PARTS = 4  # of a column of numbers
 DIGITS = 6  # of the ends of a part
 
@@ -68,8 +66,7 @@ def divide_column(encoder: Encoder, name: str, share: Floats, n_groups: int) -> 
 def _equal_shares(share: Floats, n_groups: int) -> Ints:
     """Return the group of each bin: that of the equal shares which the middle of its own is in."""
     middle = (np.cumsum(share) - 0.5 * share) / share.sum()
-    group: Ints = np.minimum((middle * n_groups).astype(np.int64), n_groups - 1)
-    return group
+    return np.minimum((middle * n_groups).astype(np.int64), n_groups - 1)
 
 
 def _label(column: Column, values: Ints) -> str:

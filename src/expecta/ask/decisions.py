@@ -18,8 +18,6 @@ from expecta.common.errors import DomainError, ImpossibleEvidenceError
 from expecta.common.text import number
 from expecta.expected.expected_output import ExpectedOutput
 
-__all__ = ["Stability", "Sufficient", "stability", "sufficient"]
-
 ROUNDING = 1e-9  # a probability this close to the one asked for is that
 MAX_COLUMNS = 12  # known columns up to which every set of them is tried
 

@@ -22,8 +22,6 @@ from expecta.tables.column import Column
 from expecta.tables.encoder import Encoder
 from expecta.tables.number_column import NumberColumn
 
-__all__ = ["Dependence", "dependence"]
-
 MAX_POINTS = 50  # groups of bins of numbers
 ALIKE = 0.01  # of the largest mean: less is no difference
 

@@ -18,8 +18,6 @@ from expecta.common.errors import DomainError, TooManyGroupsError
 from expecta.common.text import number
 from expecta.expected.expected_output import ExpectedOutput
 
-__all__ = ["Disparities", "disparities"]
-
 MAX_CASES = 50_000  # groups with an attribute that are compared
 TOP = 20  # disparities that are reported where no delta is given
 MAX_BATCH = 4096  # groups at a time

@@ -19,8 +19,6 @@ from expecta.expected.distributions import OutputDistribution
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.training_rows import Average
 
-__all__ = ["RARE_ROWS", "Comparison", "Group", "ask", "compare"]
-
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 RARE_ROWS = 5.0  # expected training rows below which a group is rare
 GRID_POINTS = 513  # on which two distributions are compared

@@ -15,8 +15,6 @@ from expecta.common.errors import DomainError
 from expecta.common.text import number
 from expecta.expected.expected_output import ExpectedOutput
 
-__all__ = ["NextQuestion", "next_question"]
-
 
 @dataclass(frozen=True, eq=False)
 class NextQuestion(PrintedAnswer):

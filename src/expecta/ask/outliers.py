@@ -16,8 +16,6 @@ from expecta.common.errors import DomainError
 from expecta.densities.density import Density
 from expecta.expected.expected_output import ExpectedOutput
 
-__all__ = ["Outliers", "outliers"]
-
 MAX_CELLS = 1 << 22  # of posterior distributions that are held at a time
 
 

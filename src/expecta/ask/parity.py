@@ -15,8 +15,6 @@ from expecta.common.text import number
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.table import Table
 
-__all__ = ["Parity", "parity_of_rows", "parity_within"]
-
 EVERYONE = "everyone"
 
 

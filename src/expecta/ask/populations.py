@@ -16,16 +16,6 @@ from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables import Encoder
 from expecta.tables.table import Table
 
-__all__ = [
-    "Facts",
-    "GroupMeans",
-    "Population",
-    "cell_labels",
-    "read_one_row",
-    "read_rows",
-    "row_as_table",
-]
-
 Facts: TypeAlias = tuple[tuple[int, Ints], ...]  # variables, and the values they are among
 
 
@@ -134,8 +124,7 @@ class Population:
         """Return the probability of each group within the population. Exact."""
         if not groups:
             return np.zeros(0)
-        shares: Floats = self.weights(subject, self.within(groups)).sum(axis=1) / self.weight.sum()
-        return shares
+        return self.weights(subject, self.within(groups)).sum(axis=1) / self.weight.sum()
 
     def weights(self, subject: ExpectedOutput, evidence: Evidence) -> Floats:
         """Return the probability of each part of each group, as scaled.  # (groups, parts)."""

@@ -17,8 +17,6 @@ from expecta.common.text import number
 if TYPE_CHECKING:
     from expecta.ask.displays import Display
 
-__all__ = ["PrintedAnswer", "plain", "text_table"]
-
 MAX_LINES = 30  # of a table that are shown
 
 
@@ -50,8 +48,7 @@ class PrintedAnswer(ABC):
 
         if self.display is None:
             raise DomainError(f"there is no plot of a {type(self).__name__}; print it")
-        drawn: Display[Any] = getattr(displays, self.display)(self).plot(ax)
-        return drawn
+        return getattr(displays, self.display)(self).plot(ax)
 
     def __str__(self) -> str:
         return "\n".join([*self.head(), *text_table(self._shown()), *self._last()])

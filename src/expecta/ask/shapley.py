@@ -15,8 +15,6 @@ from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.text import number
 from expecta.expected.expected_output import Answer, ExpectedOutput
 
-__all__ = ["Shapley", "shapley"]
-
 MAX_COLUMNS = 12  # known columns up to which all coalitions are asked
 PAIRS = 8  # of permutations and their reverses, at a time
 MAX_BATCH = 1 << 16  # coalitions at a time

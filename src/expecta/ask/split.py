@@ -18,8 +18,6 @@ from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError, TooManyGroupsError
 from expecta.expected.expected_output import ExpectedOutput
 
-__all__ = ["Split", "split"]
-
 MAX_GROUPS = 10_000
 
 

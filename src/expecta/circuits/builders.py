@@ -20,8 +20,6 @@ from expecta.common.arrays import Ints
 from expecta.common.errors import StructureError
 from expecta.common.text import shortened
 
-__all__ = ["Choice", "Draft", "Leaf", "Parameter", "assemble", "leaf", "literal", "node"]
-
 Parameter: TypeAlias = "float | Sequence[float]"
 
 

@@ -15,8 +15,6 @@ from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import StructureError
 
-__all__ = ["counting_measure", "independent", "linear", "naive_bayes"]
-
 
 def independent(vtree: Vtree, tables: Sequence[npt.ArrayLike]) -> ProbabilisticCircuit:
     """Make the fully factorised distribution from one probability table per variable.

@@ -19,8 +19,6 @@ from expecta.common.arrays import Bools, Floats, Ints, within
 from expecta.common.errors import DomainError
 from expecta.common.text import shortened
 
-__all__ = ["Evidence", "Rows", "as_evidence"]
-
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
@@ -154,8 +152,7 @@ class Evidence:
     def weights(self, variable: int) -> Floats:
         """Return the weight of each value of a variable.  # (rows, values)."""
         self._card(variable)
-        rows: Floats = self.states[variable][self.codes[variable]]
-        return rows
+        return self.states[variable][self.codes[variable]]
 
     def __repr__(self) -> str:
         return f"Evidence({self.n_rows} rows, {len(self.states)} variables)"
@@ -260,8 +257,7 @@ def _is_value(values: npt.NDArray[Any], card: int) -> npt.NDArray[Any] | bool:
     """Whether these are whole numbers that a variable can take."""
     if values.dtype.kind not in "iubf":
         return False
-    whole: npt.NDArray[Any] = (values >= 0) & (values < card) & (values == np.floor(values))
-    return whole
+    return (values >= 0) & (values < card) & (values == np.floor(values))
 
 
 def _states(values: Ints, card: int) -> tuple[Floats, Ints]:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from expecta.engine.plan import Plan
     from expecta.queries.density_queries import MostProbable
 
-__all__ = ["ProbabilisticCircuit", "log_of"]
-
 
 def log_of(weights: Floats) -> Floats:
     """Take logarithms of probabilities; zero is allowed, less is not."""
@@ -93,8 +91,7 @@ class ProbabilisticCircuit(Circuit):
         """Read a ``.psdd`` file over ``vtree``, or Expecta's own format (no vtree needed)."""
         from expecta.files import load
 
-        circuit: ProbabilisticCircuit = load("probabilistic circuit", path, vtree)
-        return circuit
+        return load("probabilistic circuit", path, vtree)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a ``.psdd`` file (by that ending), else Expecta's own format. Atomic."""

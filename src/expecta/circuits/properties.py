@@ -15,8 +15,6 @@ from expecta.circuits.structure import Structure
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import PropertyError
 
-__all__ = ["Properties", "Verdict", "determinism", "normalisation"]
-
 NORMALISATION_TOLERANCE = 1e-8
 MAX_EXACT_EDGES = 12_000  # of a layer; beyond, overlap between its nodes is assumed
 

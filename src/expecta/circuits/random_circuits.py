@@ -13,8 +13,6 @@ from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Ints
 from expecta.common.errors import StructureError
 
-__all__ = ["random_probabilistic", "random_regression"]
-
 
 def random_probabilistic(
     vtree: Vtree,

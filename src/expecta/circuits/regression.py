@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from expecta.circuits.evidence import Rows
     from expecta.engine.plan import Plan
 
-__all__ = ["RegressionCircuit"]
-
 
 class RegressionCircuit(Circuit):
     """A function g of categorical variables, with one or many outputs (Equation 3).
@@ -98,8 +96,7 @@ class RegressionCircuit(Circuit):
         """Read a ``.glc``/``.circuit`` file over ``vtree``, or Expecta's own format."""
         from expecta.files import load
 
-        circuit: RegressionCircuit = load("regression circuit", path, vtree)
-        return circuit
+        return load("regression circuit", path, vtree)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write ``.glc``/``.circuit`` (by that ending), else Expecta's own format. Atomic."""

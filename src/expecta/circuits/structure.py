@@ -22,8 +22,6 @@ from expecta.common.arrays import Bools, Ints, frozen, within
 from expecta.common.errors import StructureError
 from expecta.common.text import shortened
 
-__all__ = ["MAX_CARDINALITY", "Circuit", "Structure", "starts_of"]
-
 MAX_CARDINALITY = 1 << 16  # bounds what a hostile file can make us allocate
 
 
@@ -116,8 +114,7 @@ class Structure:
     @cached_property
     def edge_at_leaf(self) -> Bools:
         """Whether an edge leads to a value rather than to an element.  # (edges,)."""
-        at_leaf: Bools = self.vtree.variable[self.layer_of_node[self.node_of_edge]] >= 0
-        return at_leaf
+        return self.vtree.variable[self.layer_of_node[self.node_of_edge]] >= 0
 
     def name_of(self, node: int) -> str:
         """Say which node this is, for messages."""

@@ -17,8 +17,6 @@ from expecta.common.errors import StructureError
 if TYPE_CHECKING:
     from expecta.circuits.drawing import Drawing
 
-__all__ = ["Nested", "Vtree"]
-
 Nested: TypeAlias = "int | tuple[Nested, Nested]"
 
 
@@ -153,8 +151,7 @@ class Vtree:
         """Read a ``.vtree`` file, or Expecta's own format."""
         from expecta.files import load
 
-        vtree: Vtree = load("vtree", path)
-        return vtree
+        return load("vtree", path)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a ``.vtree`` file (by that ending), else Expecta's own format. Atomic."""

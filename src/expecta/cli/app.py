@@ -13,8 +13,6 @@ from expecta import __version__
 from expecta.cli import file_commands, fitting, predicting, questions
 from expecta.cli.output import note, one_line
 
-__all__ = ["app"]
-
 
 class Commands(TyperGroup):
     """Commands whose errors are one line each, unless ``--debug`` asks for more."""

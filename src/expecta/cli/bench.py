@@ -18,8 +18,6 @@ from expecta.common.arrays import Bools, Floats, Ints
 from expecta.densities import ChowLiu
 from expecta.estimators import CircuitRegressor
 
-__all__ = ["format_times", "measure"]
-
 MAX_ERRORS = 6.0  # standard errors by which exact and sampled answers may differ
 PERMILLE = 0.001
 GROUP = "smoker == 'yes' and age >= 30"
@@ -170,8 +168,7 @@ def _shapley_weights(known: Bools) -> Floats:
     size = known.sum(axis=1)
     joined = 1.0 / (n * comb(n - 1, np.maximum(size - 1, 0)))
     before = -1.0 / (n * comb(n - 1, np.minimum(size, n - 1)))
-    weights: Floats = np.where(known.T, joined, before)
-    return weights
+    return np.where(known.T, joined, before)
 
 
 def _timed(run: Callable[[], Any], times: int) -> tuple[Any, float]:

@@ -12,8 +12,6 @@ from expecta.common.errors import DomainError
 from expecta.files.container import VERSION, Container
 from expecta.tables import Encoder
 
-__all__ = ["Contents", "read"]
-
 TEXT = {".vtree": "vtree", ".psdd": "p", ".glc": "g", ".circuit": "g"}
 WORDS = {"p": "distribution (p)", "g": "function (g)", "vtree": "vtree"}
 
@@ -77,8 +75,7 @@ class Contents:
         if part == "g" and self.g is None:
             part = "p" if self.p is not None else "vtree"
         names = None if self.encoder is None else self.encoder.feature_names_in_.tolist()
-        drawing: Drawing = self.part(part).draw(names)
-        return drawing
+        return self.part(part).draw(names)
 
     def written(self, path: Path, part: str | None) -> list[str]:
         """Write a part by the ending of a name; returns the files, the vtree's among them."""

@@ -19,8 +19,6 @@ from expecta.cli.predicting import predictions
 from expecta.datasets import load_insurance
 from expecta.estimators.circuit_estimator import CircuitEstimator
 
-__all__ = ["QUESTIONS", "people", "run"]
-
 Say = Callable[[str], None]
 
 _ONE_CHILD = "sex == 'female' and smoker == 'yes' and children == 1 and region == "

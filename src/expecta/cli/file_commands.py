@@ -12,8 +12,6 @@ import typer
 from expecta.cli.options import Json, Model
 from expecta.cli.output import document, note, say, writable
 
-__all__ = ["FILE_COMMANDS", "TRY_COMMANDS"]
-
 AnyFile = Annotated[
     Path,
     typer.Argument(

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from expecta.estimators.circuit_estimator import CircuitEstimator
     from expecta.tables.column import Column
 
-__all__ = ["fit"]
-
 TEXT_KINDS = ("category", "boolean")
 
 

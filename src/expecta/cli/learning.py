@@ -14,8 +14,6 @@ from expecta.densities import PSDD, ChowLiu
 from expecta.estimators import CircuitClassifier, CircuitRegressor
 from expecta.estimators.circuit_estimator import CircuitEstimator
 
-__all__ = ["Task", "held_out", "learn"]
-
 MAX_CLASS_NUMBERS = 10  # different numbers that may be classes
 MAX_CLASSES = 50  # different texts that are classes, not names
 COMMAS = r"^\s*[-+]?\d+(\.\d{3})*,\d+\s*$"  # such as 0,5 or 1.000,5
@@ -134,8 +132,7 @@ def learn(task: Task, density: str, max_bins: int, seed: int) -> CircuitEstimato
     model = kind(density=chosen, max_bins=max_bins, random_state=seed)
     # a series of narwhals has a name, which a column of Arrow has not
     y = nw.from_native(_values(task.y), series_only=True).alias(task.target)
-    fitted: CircuitEstimator = model.fit(task.table, y)
-    return fitted
+    return model.fit(task.table, y)
 
 
 def _values(y: Any) -> Any:

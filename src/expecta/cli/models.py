@@ -18,8 +18,6 @@ from expecta.estimators.circuit_estimator import CircuitEstimator
 from expecta.tables.category_column import CategoryColumn
 from expecta.tables.column import Column
 
-__all__ = ["load", "load_for", "read_rows", "row_of"]
-
 MAX_SHOWN = 3  # unseen values that a note names
 
 

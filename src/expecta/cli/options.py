@@ -9,8 +9,6 @@ import typer
 
 from expecta.cli.output import writable
 
-__all__ = ["Given", "Json", "Model", "Of", "Plot", "Query", "Row", "Table"]
-
 ENDINGS = (".png", ".svg", ".pdf")
 
 

@@ -11,8 +11,6 @@ import typer
 from expecta.ask.printed_answer import PrintedAnswer, plain
 from expecta.common.errors import DomainError, FormatError, QueryError
 
-__all__ = ["answer", "document", "draw_plot", "note", "one_line", "say", "writable"]
-
 
 def say(text: str = "") -> None:
     """Print a line of the answer."""

@@ -11,8 +11,6 @@ from expecta.cli.options import Json, Model, Table
 from expecta.cli.output import document, note, writable
 from expecta.common.errors import DomainError
 
-__all__ = ["predict"]
-
 
 def predict(
     model: Model,

@@ -17,8 +17,6 @@ from expecta.common.errors import DomainError
 if TYPE_CHECKING:
     from expecta.estimators.circuit_estimator import CircuitEstimator
 
-__all__ = ["COMMANDS"]
-
 
 def ask(
     model: Model, query: Query = None, of: Of = None, plot: Plot = None, json: Json = False

@@ -17,8 +17,6 @@ from expecta.cli.output import note
 from expecta.common.atomic_files import replace_file
 from expecta.common.errors import DomainError
 
-__all__ = ["CsvText", "fresh_name", "is_table", "read", "read_both", "write", "write_format"]
-
 FORMATS = {
     ".csv": "csv",
     ".txt": "csv",

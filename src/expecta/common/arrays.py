@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from expecta.common.errors import StructureError
 
-__all__ = ["Bools", "Complexes", "Floats", "Ints", "frozen", "within"]
-
 Ints: TypeAlias = npt.NDArray[np.integer[Any]]
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Bools: TypeAlias = npt.NDArray[np.bool_]

@@ -7,8 +7,6 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["replace_file"]
-
 
 def replace_file(path: str, data: bytes) -> None:
     """Write a file beside its final place, then move it there in one step.

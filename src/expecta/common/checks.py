@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import numbers
 
-__all__ = ["check_integer", "check_number"]
-
 
 def check_integer(name: str, value: object, minimum: int) -> int:
     """Return a parameter that is a whole number."""

@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
-__all__ = ["Columns", "as_frame", "installed"]
-
 Columns: TypeAlias = dict[str, npt.NDArray[Any]]
 
 

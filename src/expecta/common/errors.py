@@ -7,19 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = [
-    "DomainError",
-    "ExpectaError",
-    "FormatError",
-    "ImpossibleEvidenceError",
-    "ImpossibleEvidenceWarning",
-    "PropertyError",
-    "QueryError",
-    "StructureError",
-    "TooManyGroupsError",
-    "VtreeMismatchError",
-]
-
 
 class ExpectaError(Exception):
     """Base of all errors about circuits, files, rows and evidence."""

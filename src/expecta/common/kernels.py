@@ -16,8 +16,6 @@ import numba
 import numpy as np
 from numba.core.caching import IndexDataCacheFile
 
-__all__ = ["U", "kernel"]
-
 if TYPE_CHECKING:
 
     def U(offset: int) -> int:  # noqa: N802

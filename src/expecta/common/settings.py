@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-__all__ = ["Progress", "Settings", "config_context", "current"]
-
 
 @dataclass(frozen=True)
 class Settings:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-__all__ = ["run_on_threads"]
-
 
 def run_on_threads(do: Callable[..., None], calls: Sequence[tuple[Any, ...]], threads: int) -> None:
     """Call ``do`` with each tuple of arguments, on as many threads."""

@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from expecta.common.data_frames import Columns
 
-__all__ = ["check_name", "existing", "folder", "load_arrays", "read_csv"]
-
 VARIABLE = "EXPECTA_DATA"
 
 

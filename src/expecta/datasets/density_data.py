@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from expecta.common.arrays import Ints
 from expecta.datasets.data_files import VARIABLE, check_name, folder, load_arrays
 
-__all__ = ["DENSITY_NAMES", "DensityData", "load_density"]
-
 _NAMES = (
     "nltcs msnbc kdd plants baudio jester tretail pumsb_star kosarek msweb tmovie cwebkb cr52 "
     "c20ng bbc ad"

@@ -8,8 +8,6 @@ from typing import Any
 from expecta.common import data_frames
 from expecta.datasets import data_files
 
-__all__ = ["insurance_columns", "load_insurance"]
-
 
 def load_insurance(*, as_frame: str | None = None) -> Any:
     """Return 1,338 people with health insurance and what they cost in a year.

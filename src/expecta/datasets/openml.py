@@ -11,8 +11,6 @@ from sklearn.datasets import fetch_openml
 from expecta.common.data_frames import Columns, installed
 from expecta.datasets.data_files import VARIABLE
 
-__all__ = ["fetch_images", "fetch_table"]
-
 
 class _Source(NamedTuple):
     """What to fetch, and the number of rows and the names that it must have."""

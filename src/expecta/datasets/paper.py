@@ -15,8 +15,6 @@ from expecta.datasets.insurance import insurance_columns
 from expecta.datasets.openml import fetch_images, fetch_table
 from expecta.tables.boolean_encoder import BooleanEncoder
 
-__all__ = ["PAPER_NAMES", "PaperData", "load_paper", "paper_split"]
-
 _SEED = 1337  # the authors' seed
 _TARGETS = {
     "insurance": "charges",
@@ -144,5 +142,4 @@ def _images(name: str) -> PaperData:
 
 def _bright(pixels: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     limit = pixels.mean(axis=0) + 0.05 * pixels.std(axis=0)
-    bright: npt.NDArray[np.uint8] = (pixels > limit).astype(np.uint8)
-    return bright
+    return (pixels > limit).astype(np.uint8)

@@ -20,8 +20,6 @@ from expecta.densities.marginal import Marginal
 from expecta.tables import Encoder
 from expecta.tables.refine_bins import coarse_codes, refine_encoder
 
-__all__ = ["Density"]
-
 
 class Density:
     """A joint distribution of the columns of a table: a circuit and an encoding.
@@ -195,8 +193,7 @@ class Density:
         """Read a density of any kind. Runs no code; a damaged file gives a FormatError."""
         from expecta.densities.density_files import DENSITY_FILE
 
-        density: Density = DENSITY_FILE.load(path)
-        return density
+        return DENSITY_FILE.load(path)
 
     # ---------------------------------------------------------------------------------
 

@@ -25,8 +25,6 @@ from expecta.learn.trees.tree import RootedTree
 from expecta.tables import Encoder
 from expecta.tables.encoder_files import ENCODER
 
-__all__ = ["DENSITY", "DENSITY_FILE"]
-
 MAX_NUMBER = 1e15  # rows, seconds, nats, that make sense
 MAX_PARAMETERS = 1 << 28  # of a tree: bounds what a hostile file can make us allocate
 

@@ -10,8 +10,6 @@ import numpy as np
 from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
 from expecta.common.arrays import Floats, Ints
 
-__all__ = ["finer_circuit"]
-
 
 def finer_circuit(
     circuit: ProbabilisticCircuit, lookup: Sequence[Ints], shares: Sequence[Floats]

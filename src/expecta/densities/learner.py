@@ -19,8 +19,6 @@ from expecta.learn.weighted_rows import WeightedRows
 from expecta.tables import Encoder
 from expecta.tables.estimator_inputs import read_weights
 
-__all__ = ["DensityLearner", "LearningRecord", "LearningTask"]
-
 HELD_OUT_SHARE = 0.1  # of the rows, where none are given
 MIN_ROWS = 20  # below which none are held out: the score is then that of the rows themselves
 

@@ -12,8 +12,6 @@ from expecta.common.errors import DomainError
 from expecta.common.text import figure
 from expecta.tables import Column
 
-__all__ = ["Marginal"]
-
 MAX_LINES = 24  # of a printed distribution
 MIN_SHARE = 0.0005  # what prints as 0.0% is left to "other values"
 BAR_CHARACTERS = 30

@@ -16,8 +16,6 @@ from expecta.learn.vtrees import balanced_by_information
 from expecta.learn.weighted_rows import WeightedRows
 from expecta.tables import Encoder
 
-__all__ = ["PSDD"]
-
 
 class PSDD(DensityLearner):
     """A probabilistic sentential decision diagram: a deterministic circuit.

@@ -28,8 +28,6 @@ from expecta.learn.vtrees import balanced_by_information
 from expecta.learn.weighted_rows import WeightedRows
 from expecta.tables import Encoder
 
-__all__ = ["ChowLiu", "Independent", "LatentTree", "NaiveBayes"]
-
 TREES = "chow-liu", "balanced"
 MAX_STATES = 2048
 MAX_RESTARTS = 8

@@ -28,8 +28,6 @@ from expecta.learn.trees.tree import RootedTree
 from expecta.learn.weighted_rows import WeightedRows
 from expecta.tables import Encoder
 
-__all__ = ["TreeLearner"]
-
 MAX_TABLE = 1 << 22  # parameters of one pair of columns
 # nats that held-out rows gain by chance: all of them together, and each
 MAX_NOISE, MAX_NOISE_PER_ROW = 3.0, 0.025

@@ -11,8 +11,6 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.structure import Structure
 from expecta.common.arrays import Floats, Ints
 
-__all__ = ["LOG_UNIT", "TINY", "UNIT", "Layers", "WeightedLayers", "layers", "weighted_layers"]
-
 Array = npt.NDArray[Any]
 
 UNIT = 2.0**256  # numbers out of range are kept as a number near one times a power of this

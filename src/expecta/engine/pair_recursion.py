@@ -34,8 +34,6 @@ from expecta.engine.layers import Layers, WeightedLayers
 from expecta.engine.pairing import Pairing
 from expecta.engine.probabilities import Children, inner_probabilities, leaf_probability, power
 
-__all__ = ["Operands", "Room", "inner", "leaf"]
-
 
 class Operands(NamedTuple):
     """A compiled pair, and g's parameters as an algebra reads them."""

@@ -23,8 +23,6 @@ from expecta.common.kernels import kernel
 from expecta.engine.algebras.tile import DOWN
 from expecta.engine.layers import Layers, layers
 
-__all__ = ["Pairing", "no_pairs", "pairing"]
-
 Array = npt.NDArray[Any]
 
 
@@ -326,5 +324,4 @@ def _direct(pair_start: Array, half_start: Array, mix_start: Array, mix_half: Ar
                 # a pair with several edges counts twice, so that its halves are never direct
                 several = 1 if mix_start[k + 1] - mix_start[k] == 1 else 2
                 uses[half_start[v] + mix_half[j]] += several
-    direct: Array = (uses == 1).astype(np.uint8)
-    return direct
+    return (uses == 1).astype(np.uint8)

@@ -13,8 +13,6 @@ from expecta.common.arrays import Floats, Ints
 from expecta.engine.layers import Layers, WeightedLayers, layers, weighted_layers
 from expecta.engine.pairing import Pairing, no_pairs, pairing
 
-__all__ = ["Plan", "children_first"]
-
 
 @dataclass(frozen=True, eq=False)
 class Plan:

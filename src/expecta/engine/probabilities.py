@@ -17,8 +17,6 @@ from expecta.common.arrays import Floats
 from expecta.common.kernels import U, kernel
 from expecta.engine.layers import TINY, UNIT, WeightedLayers
 
-__all__ = ["Children", "inner_probabilities", "leaf_probability", "leaf_term", "power"]
-
 SMALLEST = 5e-324  # the smallest float above zero
 
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from expecta.common.kernels import kernel
 
-__all__ = ["Patterns", "distinct_rows", "number_patterns"]
-
 Array = npt.NDArray[Any]
 
 MAX_SHARE = 0.5  # a node is shared while its patterns are at most this part of the rows,

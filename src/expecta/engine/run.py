@@ -27,8 +27,6 @@ from expecta.engine.schedule import Schedule, Sizes, schedule
 from expecta.engine.state_tables import StateTables
 from expecta.engine.walk import Memory, walk
 
-__all__ = ["Root", "run", "run_each"]
-
 MAX_SHARED_BYTES = 192 * 1024 * 1024  # bytes for the shared layers of a batch
 MAX_CELLS = 4 * 1024 * 1024  # cells of evidence in a batch
 MAX_PRODUCTS = 16_000_000_000  # multiplications in a batch: a second or so until the bar moves

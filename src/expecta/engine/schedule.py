@@ -12,8 +12,6 @@ from expecta.engine.row_patterns import Patterns
 from expecta.engine.state_tables import StateTables
 from expecta.engine.walk import STEP_FIELDS
 
-__all__ = ["Schedule", "Sizes", "schedule"]
-
 CACHE_BYTES = 2 * 1024 * 1024  # that a block of rows should need at a typical layer
 MIN_LANES, MAX_LANES = 16, 48
 

@@ -10,8 +10,6 @@ from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
 from expecta.engine.layers import TINY
 
-__all__ = ["StateTables"]
-
 
 @dataclass(frozen=True)
 class StateTables:

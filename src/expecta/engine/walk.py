@@ -18,8 +18,6 @@ from expecta.engine.pair_recursion import Operands, Room, inner, leaf
 from expecta.engine.pairing import Pairing
 from expecta.engine.probabilities import Children
 
-__all__ = ["STEP_FIELDS", "Memory", "walk"]
-
 Array = npt.NDArray[Any]
 
 # One step of a walk computes one layer. Fields of a row of ``steps``:

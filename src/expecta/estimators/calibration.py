@@ -19,8 +19,6 @@ from expecta.common.arrays import Bools, Floats, Ints
 from expecta.estimators.training import size
 from expecta.expected.expected_model import ExpectedModel, ModelRows
 
-__all__ = ["Calibration", "calibrate", "hide_columns", "least_noise"]
-
 QUANTILE_ROWS = 600  # that a quantile is taken over, where there are as many
 CALIBRATION_TOL = 1e-4  # error of probabilities: of a share of some thousand rows
 

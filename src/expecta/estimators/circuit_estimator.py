@@ -29,8 +29,6 @@ from expecta.tables.estimator_inputs import check_penalties, read_inputs, refuse
 from expecta.tables.table import Table, check_size, read_table
 from expecta.tables.training_rows import TrainingRows, target_name
 
-__all__ = ["CircuitEstimator"]
-
 CHOICE_ROWS = 20  # rows below which nothing is chosen, and the circuit is additive
 ONE_FOLD_ROWS = 5000  # rows from which one fold is held out, not each of five in turn
 FOLDS = 5

@@ -24,8 +24,6 @@ from expecta.queries.spectral import check_tolerance
 from expecta.tables.estimator_inputs import read_training_weights
 from expecta.tables.scalars import is_missing
 
-__all__ = ["CircuitClassifier"]
-
 
 class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc]
     """Classification that predicts with unknown inputs: the expectation of its probabilities.

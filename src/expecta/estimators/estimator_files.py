@@ -39,8 +39,6 @@ from expecta.tables.estimator_inputs import MAX_TARGET, check_penalties
 from expecta.tables.refine_bins import coarse_codes
 from expecta.tables.training_rows import TRAINING_ROWS, TrainingRows
 
-__all__ = ["ESTIMATOR_FILE"]
-
 MAX_OUTPUT = {"identity": 1e3 * MAX_TARGET, "logistic": 1e5}  # |g| that makes sense, by link
 MAX_CELLS = 1 << 28  # pairs of nodes: bounds what a hostile file can make us allocate
 MAX_CHARACTERS = 1 << 24  # of all classes that are texts of one width

@@ -29,8 +29,6 @@ from expecta.queries.impossible import check_possible
 from expecta.tables.estimator_inputs import read_target
 from expecta.tables.training_rows import TrainingRows
 
-__all__ = ["ExpectedEstimator", "is_classification", "is_regression"]
-
 TOL_RANGE = (1e-13, 1e-4)  # of probabilities in intervals: a tenth of what is left out
 NOISE_ROWS = 20  # complete rows from which the noise is learned anew
 
@@ -254,8 +252,7 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         array of shape (rows, 2)
         """
         check_coverage(coverage)
-        quantiles: Floats = self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
-        return quantiles
+        return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
 
     @available_if(is_regression)  # type: ignore[untyped-decorator]
     def predict_quantiles(self, X: Any, q: npt.ArrayLike = (0.05, 0.5, 0.95)) -> Floats:

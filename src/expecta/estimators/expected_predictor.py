@@ -26,8 +26,6 @@ from expecta.tables import Encoder
 from expecta.tables.table import Table, read_table
 from expecta.tables.training_rows import TrainingRows
 
-__all__ = ["ExpectedPredictor"]
-
 
 class ExpectedPredictor(ExpectedEstimator):
     """What a fitted model predicts if some inputs are unknown: the expectation over them.

@@ -24,8 +24,6 @@ from expecta.tables.number_column import NumberColumn
 from expecta.tables.table import Table, check_size
 from expecta.tables.write_table import write_table
 
-__all__ = ["ConditionalMeanImputer", "ConditionalSampler", "MPEImputer"]
-
 SHARES = 1 << 22  # probabilities to hold at a time
 
 

@@ -19,8 +19,6 @@ from expecta.tables.estimator_inputs import refuse_infinity
 from expecta.tables.number_column import MAX_EXACT
 from expecta.tables.table import Table, read_table
 
-__all__ = ["Fill", "Given"]
-
 
 class Fill(NamedTuple):
     """What goes into the holes of one column."""

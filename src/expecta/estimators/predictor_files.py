@@ -31,8 +31,6 @@ from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.training_rows import TRAINING_ROWS, TrainingRows
 
-__all__ = ["SavedModel", "predictor_record"]
-
 LINKS = ("identity", "exp", "logistic", "softmax", "one-vs-rest", "none")
 MAX_NUMBER = 1e150  # of a model that was read: its square is a number too
 AFFINE_TOL = 1e-12  # relative to the largest term of a column

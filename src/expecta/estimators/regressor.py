@@ -21,8 +21,6 @@ from expecta.queries.pair import Pair
 from expecta.tables.estimator_inputs import read_target, read_training_weights
 from expecta.tables.table import Table, read_table
 
-__all__ = ["CircuitRegressor"]
-
 SMALLEST_SPREAD = 1e-290  # of a target: a millionth of it is a number too
 DEPENDENT_ROWS = 2000  # below which a density depends on each: calibration does without it
 EPSILON = float(np.finfo(np.float64).eps)

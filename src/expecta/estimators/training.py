@@ -11,8 +11,6 @@ from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.learn.regression import Loss
 
-__all__ = ["Seeds", "Training", "completed", "size"]
-
 
 class Seeds(NamedTuple):
     """A seed for each thing that is drawn."""
@@ -55,8 +53,7 @@ class Training(NamedTuple):
         np.minimum.at(least, self.origin, far)
         likely = self.weight * np.exp(least[self.origin] - far)
         total = np.bincount(self.origin, likely, len(y))[self.origin]
-        found: Floats = likely / total * self.weight * self.times
-        return found
+        return likely / total * self.weight * self.times
 
     def noise(self, y: Floats, folds: list[RegressionCircuit]) -> float:
         """Size of what circuits leave unexplained of the folds that they did not see."""

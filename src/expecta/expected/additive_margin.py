@@ -23,8 +23,6 @@ from expecta.readers.features import Features
 from expecta.readers.forms import Form, Linear
 from expecta.tables.table import Table
 
-__all__ = ["AdditiveMargin", "ColumnTerms", "FeatureTerms", "additive_of_linear"]
-
 
 class ColumnTerms(Protocol):
     """What the values of a column add to the margin, to the last bit."""

@@ -13,8 +13,6 @@ from expecta.engine.boxes.box_sums import MAX_PAIRS_PER_BOX
 from expecta.expected.model_cells import ModelCells
 from expecta.readers.forms import Trees
 
-__all__ = ["Branch", "CompiledTrees", "WrittenTrees"]
-
 Branch = tuple[int, Runs, Runs]  # a question's variable (-1: none), its values of yes and of no
 
 

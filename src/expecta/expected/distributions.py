@@ -10,8 +10,6 @@ import numpy as np
 from expecta.common.arrays import Floats
 from expecta.queries.output_distribution import Distribution
 
-__all__ = ["AtomDistribution", "ExactDistribution", "OutputDistribution", "SampledDistribution"]
-
 HALVINGS = 30, 64  # of the range that a quantile lies in: where it is blurred, and where not
 NEAR = 1e-12  # a threshold this close to a value, relatively, is that value
 
@@ -46,8 +44,7 @@ class AtomDistribution(OutputDistribution):
 
     def cdf(self, at: Floats) -> Floats:
         """P(output <= at)."""
-        found: Floats = self._below[np.searchsorted(self._values, at, side="right")]
-        return found
+        return self._below[np.searchsorted(self._values, at, side="right")]
 
     def quantiles(self, q: Floats) -> tuple[Floats, Floats]:
         """Return quantiles; exact, but for the resolution."""
@@ -55,8 +52,7 @@ class AtomDistribution(OutputDistribution):
 
     def _at(self, q: Floats) -> Floats:
         place = np.searchsorted(self._below[1:] + 1e-12, q)  # rounding is no step
-        found: Floats = self._values[np.minimum(place, len(self._values) - 1)]
-        return found
+        return self._values[np.minimum(place, len(self._values) - 1)]
 
 
 class SampledDistribution(AtomDistribution):

@@ -16,8 +16,6 @@ from expecta.expected.expected_output import ExpectedOutput
 from expecta.expected.row_distributions import RowDistributions
 from expecta.tables.table import Table
 
-__all__ = ["ExpectedModel", "ModelRows", "RowAnswers", "class_index"]
-
 
 class ModelRows(NamedTuple):
     """Rows that a user gave: the table, and the density's value of each cell, -1 if unknown."""

@@ -18,15 +18,6 @@ from expecta.tables import Encoder
 from expecta.tables.table import Table
 from expecta.tables.training_rows import TrainingRows
 
-__all__ = [
-    "BINS_NOTE",
-    "Answer",
-    "ExpectedOutput",
-    "GroupSummary",
-    "OutputContext",
-    "normalised_weights",
-]
-
 Answer: TypeAlias = tuple[Floats, Floats]  # values and their errors
 
 BINS_NOTE = "A number counts as its bin of the density, and an interval that cuts a bin as a share."
@@ -110,8 +101,7 @@ class ExpectedOutput(ABC):
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
-        names: list[str] = self.encoder.feature_names_in_.tolist()
-        return names
+        return self.encoder.feature_names_in_.tolist()
 
     @property
     def is_probability(self) -> bool:

@@ -24,8 +24,6 @@ from expecta.queries.pair import Pair
 from expecta.tables.table import Table
 from expecta.tables.training_rows import TrainingRows
 
-__all__ = ["LearnedCircuit", "affordable_rows"]
-
 MAX_JOINS = 30_000_000  # of gates, that held-out predictions may come to: some seconds
 CALIBRATION_ROWS = (1000, 10_000)  # and how many predictions that is, at least and at most
 

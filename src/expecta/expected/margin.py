@@ -10,8 +10,6 @@ from expecta.expected.expected_output import ExpectedOutput, OutputContext
 from expecta.expected.sampled_output import CompleteOutputs
 from expecta.readers.forms import Form
 
-__all__ = ["Margin", "explain_response"]
-
 
 class Margin(ABC):
     """A model's margin over a density: its mean is exact, and more where that is possible.

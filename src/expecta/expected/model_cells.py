@@ -18,8 +18,6 @@ from expecta.readers.thresholds import cut_points
 from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
 
-__all__ = ["ModelCells"]
-
 LARGE_NUMBERS = (
     1e300,
     1e100,

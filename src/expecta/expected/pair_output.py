@@ -24,8 +24,6 @@ from expecta.queries.moments import mean_and_central
 from expecta.queries.one_vs_rest import class_shares
 from expecta.queries.pair import Pair
 
-__all__ = ["ClassShareOutput", "PairOutput", "one_output"]
-
 VARIANCE_TOL = 1e-12  # error of expectations that variances are made of
 QUANTILE_TOL = 1e-3  # of probabilities that quantiles are read from
 PROBABILITY_TOL = 1e-6  # of probabilities

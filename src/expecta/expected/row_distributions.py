@@ -13,8 +13,6 @@ from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
 from expecta.queries.output_distribution import Distribution
 
-__all__ = ["NormalDistribution", "RowDistributions", "ShiftedDistribution", "check_coverage"]
-
 
 class RowDistributions(Protocol):
     """A distribution for each row of a batch, asked of all rows at once.

@@ -17,8 +17,6 @@ from expecta.tables.cells import Cells
 from expecta.tables.column import Column
 from expecta.tables.table import Table
 
-__all__ = ["RowTemplate"]
-
 Array = npt.NDArray[Any]
 KEPT_ROWS = 50  # complete rows
 

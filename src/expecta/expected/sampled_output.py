@@ -11,8 +11,6 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.expected.expected_output import ExpectedOutput, OutputContext
 
-__all__ = ["CompleteOutputs", "SampledOutput"]
-
 # All outputs of a model for complete rows of a density's values; numbers are drawn in bins.
 CompleteOutputs: TypeAlias = Callable[[Ints, np.random.Generator], Floats]
 

@@ -11,8 +11,6 @@ import numpy as np
 from expecta.common.arrays import Floats, Ints
 from expecta.common.settings import Progress
 
-__all__ = ["ControlVariate", "Draw", "SampledMeans", "Sampling", "row_batches", "sample_means"]
-
 FIRST_SAMPLES = 64  # per row, before it is known how many are needed
 FIXED_SAMPLES = 4096  # per row, for spreads and distributions
 MAX_BATCH_ROWS = 100_000  # rows that a model is given at a time

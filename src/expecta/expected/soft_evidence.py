@@ -9,8 +9,6 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.engine.boxes import BoxExpectation
 
-__all__ = ["SoftBoxes"]
-
 MAX_CIRCUITS = 256  # that are kept, given some evidence
 
 

@@ -22,8 +22,6 @@ from expecta.queries.moments import shift_moments
 from expecta.readers.forms import Form
 from expecta.readers.links import apply_link
 
-__all__ = ["BoxOutput", "TreeMargin"]
-
 MAX_BOXES = 200_000  # of a square or a partition; beyond, sampling is used
 MAX_LEVELS = 4096  # values of a distribution
 MAX_NUMBERS = 1 << 24  # boxes times levels to hold at once

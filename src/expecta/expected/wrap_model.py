@@ -24,8 +24,6 @@ from expecta.readers.forms import Form, Trees
 from expecta.readers.read_model import read
 from expecta.tables.table import Table
 
-__all__ = ["ModelCalls", "classifies", "tree_margin_of", "wrap_model"]
-
 LINEAR_BINS = 256  # of a number that a linear model adds up
 SAME_CLASS_SHARE = 0.98  # of complete rows, whose class is that of the largest output
 CHECKED_ROWS = 200  # complete rows on which a form is compared with the model

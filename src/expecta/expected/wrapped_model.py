@@ -33,8 +33,6 @@ from expecta.tables.cells import Cells
 from expecta.tables.table import Table, read_table
 from expecta.tables.training_rows import TrainingRows
 
-__all__ = ["ExactRoute", "WrappedModel"]
-
 CALIBRATION_ROWS = 2000  # predictions with hidden columns that intervals are calibrated on
 
 

@@ -23,8 +23,6 @@ from expecta.files.schema import Array, Kind, Record, Scalar
 from expecta.files.text_lines import Text
 from expecta.files.vtree_text import format_vtree, parse_vtree
 
-__all__ = ["DISTRIBUTION", "PAIR", "load", "save"]
-
 MAX_START = 2**40  # beyond any file, and far from where differences of integers overflow
 
 _VTREE = Record(

@@ -17,8 +17,6 @@ import safetensors
 
 from expecta.common.errors import FormatError
 
-__all__ = ["VERSION", "Container"]
-
 VERSION = 2
 
 # As safetensors spells types -> as NumPy does. Others have no use in our files.

@@ -14,8 +14,6 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ABSENT", "Array", "Field", "FieldError", "Scalar", "Store", "Value"]
-
 MAX_CHARACTERS = 65_536  # of a text
 MAX_DEPTH = 4  # levels of lists and mappings in a free value
 ABSENT: Any = object()  # the JSON of what is not in the header, such as an array

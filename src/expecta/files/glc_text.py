@@ -26,8 +26,6 @@ from expecta.files.text_lines import (
     vtree_of,
 )
 
-__all__ = ["format_glc", "parse_glc"]
-
 _LINKS = {
     "Logistic": "logistic",
     "Logisitic": "logistic",  # so spelt by the learner that most of these files come from

@@ -26,8 +26,6 @@ from expecta.files.text_lines import (
     vtree_of,
 )
 
-__all__ = ["format_psdd", "log_complement", "parse_psdd"]
-
 LARGEST_LOG = 1e-9  # read: a log-probability may exceed 0 by rounding, no more
 TOLERANCE = 1e-8  # write: how far off one a probability may be and still be called one
 

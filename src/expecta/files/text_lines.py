@@ -21,11 +21,6 @@ from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Ints
 from expecta.common.errors import FormatError, StructureError
 
-__all__ = [
-    *("CircuitReader", "LineError", "Text", "natural", "numbers", "refuse_categorical", "shown"),
-    *("variable_of", "vtree_of"),
-]
-
 MAX_NATURAL = 2**63 - 1  # ids are kept as 64-bit integers
 MAX_DIGITS = 19  # digits of the above
 MAX_CHARACTERS = 400  # the largest double, written without an exponent, has 309 digits

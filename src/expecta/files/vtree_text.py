@@ -8,8 +8,6 @@ from expecta.circuits.vtree import Vtree
 from expecta.common.errors import FormatError, StructureError
 from expecta.files.text_lines import LineError, Text, natural, shown
 
-__all__ = ["format_vtree", "parse_vtree"]
-
 
 def parse_vtree(text: Text, given: Vtree | None = None) -> Vtree:
     """Read a vtree; its ``ids`` are those of the file, whatever vtree is given."""

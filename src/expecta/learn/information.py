@@ -9,8 +9,6 @@ from expecta.common.kernels import kernel
 from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
 
-__all__ = ["mutual_information"]
-
 CHUNK_ROWS = 1 << 14  # of one matrix product: float32 counts them exactly
 MAX_COMBINATIONS = 1 << 22  # of the values of two columns
 MAX_VALUES = 4096  # of all columns together, for the table of all pairs of values

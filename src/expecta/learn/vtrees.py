@@ -11,8 +11,6 @@ from expecta.common.arrays import Bools, Floats, Ints
 from expecta.learn.information import mutual_information
 from expecta.learn.trees.tree import RootedTree
 
-__all__ = ["HOWS", "balanced_by_information", "learn_vtree"]
-
 HOWS = ("chow-liu", "bottom-up", "top-down")
 
 

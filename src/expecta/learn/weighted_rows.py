@@ -8,8 +8,6 @@ import numpy as np
 
 from expecta.common.arrays import Floats, Ints
 
-__all__ = ["WeightedRows", "merge_rows"]
-
 MAX_SHARE = 0.9  # rows are merged where that leaves at most this share of them
 
 

@@ -23,17 +23,6 @@ from expecta.engine.run import run
 from expecta.engine.state_tables import StateTables
 from expecta.queries.impossible import check_possible
 
-__all__ = [
-    "MostProbable",
-    "conditional_log_prob",
-    "edge_flows",
-    "entropy",
-    "log_prob",
-    "marginals",
-    "mpe",
-    "sample",
-]
-
 MAX_LANES = 64  # rows side by side: fewer waste vector units, more overflow the cache
 MAX_BYTES = 128 * 1024 * 1024  # bytes that the layers of these rows may take on a thread
 MAX_CELLS = 4 * 1024 * 1024  # cells of evidence, or random numbers, at a time

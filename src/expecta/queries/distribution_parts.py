@@ -17,8 +17,6 @@ from expecta.queries.spectral import NORMAL, quadrature
 if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
-__all__ = ["DistributionPart", "EnumeratedPart", "SpectralPart", "completions", "enumerated"]
-
 MAX_CELLS = 1 << 23  # of completions to write out at once
 UNLIKELY = 0.25  # part of the tolerance that may lie beyond what is likely
 
@@ -103,8 +101,7 @@ class EnumeratedPart(DistributionPart):
         """Sum the bells over the atoms."""
         z = (y[:, None] - self.value[entry]) / self.noise
         bell = np.exp(-0.5 * z * z) / (np.sqrt(2 * np.pi) * self.noise)
-        total: Floats = (self.weight[entry] * bell).sum(axis=1)
-        return total
+        return (self.weight[entry] * bell).sum(axis=1)
 
     def support(self, entry: Ints) -> tuple[Floats, Floats]:
         """Return the least and greatest atom, noise around them."""
@@ -118,8 +115,7 @@ class EnumeratedPart(DistributionPart):
         # within rounding of a step, the step is reached
         reached = below >= np.minimum(q, below[:, -1])[:, None] - 1e-14
         first = np.argmax(reached & (below > 0), axis=1)
-        atoms: Floats = self.value[entry, first]
-        return atoms
+        return self.value[entry, first]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,6 @@ from expecta.queries.spectral import coarse
 if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
-__all__ = ["ScaledExponential", "characteristic", "characteristic_of", "likely", "scaled_of"]
-
 MAX_CHANNELS = 6  # complex numbers that a pair holds at once: more overflow the cache,
 MIN_FREQUENCIES = 3  # but fewer frequencies than this do not repay the set-up of a run
 UNDERFLOW = 1e-290  # more than what underflows of a sum of numbers between zero and one

@@ -12,8 +12,6 @@ import numpy as np
 from expecta.common.arrays import Bools
 from expecta.common.errors import ImpossibleEvidenceError, ImpossibleEvidenceWarning
 
-__all__ = ["check_possible"]
-
 PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
 

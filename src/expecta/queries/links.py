@@ -28,8 +28,6 @@ from expecta.queries.spectral import (
 if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
-__all__ = ["LINKS", "Expected", "Link", "expected"]
-
 MAX_CELLS = 1 << 23  # complex numbers to hold at once
 
 
@@ -103,8 +101,7 @@ def _autonomous(
 def _sigmoid(x: Floats) -> Floats:
     from scipy.special import expit
 
-    values: Floats = expit(x)
-    return values
+    return expit(x)
 
 
 def _probit_derivatives(x: Floats, order: int) -> Floats:

@@ -21,8 +21,6 @@ from expecta.queries.exponentials import likely
 from expecta.queries.pair import Pair
 from expecta.queries.spectral import LOGISTIC, coarse, quadrature
 
-__all__ = ["expected_slope"]
-
 
 def expected_slope(pair: Pair, evidence: Evidence, tol: float) -> tuple[Floats, Floats]:
     """E[σ'(g)] for a pair with one output and possible evidence, and a bound on its error.

@@ -18,21 +18,6 @@ from expecta.queries.impossible import check_possible
 if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
-__all__ = [
-    "central",
-    "expectation",
-    "expectation_of",
-    "extremes",
-    "extremes_of",
-    "mean_and_central",
-    "predict",
-    "raw",
-    "shift_moments",
-    "support",
-    "support_of",
-    "support_rounding",
-]
-
 
 def expectation_of(plan: Plan, evidence: Evidence) -> tuple[Floats, Bools]:
     """E[g] without the bias, and which rows are impossible.  # (rows, outputs)."""

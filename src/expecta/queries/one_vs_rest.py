@@ -6,8 +6,6 @@ import numpy as np
 
 from expecta.common.arrays import Floats
 
-__all__ = ["class_shares"]
-
 
 def class_shares(value: Floats, error: Floats) -> tuple[Floats, Floats]:
     """Divide probabilities by their sum; all classes are alike where none is likely.

@@ -34,8 +34,6 @@ from expecta.queries.spectral import check_tolerance, coarse
 if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
-__all__ = ["Distribution", "distribution"]
-
 MAX_ATOMS = 1024  # completions of a row up to which they are enumerated
 FLAT_SHARE = 1e-12  # a range of g below this part of its parameters is rounding
 BLURS_IN_RANGE = 500.0  # the range of g over the width of the blur, where there is no noise

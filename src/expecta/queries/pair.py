@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from expecta.queries.links import Expected, Link
     from expecta.queries.output_distribution import Distribution
 
-__all__ = ["Pair"]
-
 T = TypeVar("T", bound=npt.NDArray[Any])
 
 MAX_CELLS = 1 << 28  # bounds what a hostile file can make us allocate
@@ -281,8 +279,7 @@ class Pair:
 
     def _shape(self, values: T) -> T:
         """Drop the axis of outputs where there is only one."""
-        shaped: T = values[:, 0] if self.g.n_outputs == 1 else values  # type: ignore[assignment]
-        return shaped
+        return values[:, 0] if self.g.n_outputs == 1 else values  # type: ignore[return-value]
 
 
 def _cells(p: ProbabilisticCircuit, g: RegressionCircuit) -> float:

@@ -23,16 +23,6 @@ import numpy as np
 from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
 
-__all__ = [
-    "LOGISTIC",
-    "NORMAL",
-    "Noise",
-    "Quadrature",
-    "check_tolerance",
-    "coarse",
-    "quadrature",
-]
-
 MAX_FREQUENCIES = 200_000
 ROUNDING = 2e-15  # of a characteristic function, and of its phase per unit of reach
 
@@ -47,13 +37,11 @@ class Noise:
 
 
 def _logistic_weight(t: Floats) -> Floats:
-    weight: Floats = 1.0 / np.sinh(np.pi * t)
-    return weight
+    return 1.0 / np.sinh(np.pi * t)
 
 
 def _normal_weight(t: Floats) -> Floats:
-    weight: Floats = np.exp(-0.5 * t * t) / (np.pi * t)
-    return weight
+    return np.exp(-0.5 * t * t) / (np.pi * t)
 
 
 def _normal_tail(probability: float) -> float:
@@ -115,5 +103,4 @@ def coarse(reach: Floats) -> Floats:
 
     A row's value depends on the row alone: answers do not depend on the batch.
     """
-    rounded: Floats = np.exp2(np.ceil(2 * np.log2(np.maximum(reach, 1e-300))) / 2)
-    return rounded
+    return np.exp2(np.ceil(2 * np.log2(np.maximum(reach, 1e-300))) / 2)

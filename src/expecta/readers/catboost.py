@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from expecta.common.arrays import Floats
 from expecta.readers import Unreadable
 from expecta.readers.forms import Categories, Form, Question
 from expecta.readers.library_class import is_from
 from expecta.readers.tree_builder import SplitOrLeaf, TreeBuilder
-
-__all__ = ["read"]
 
 LOGISTIC = ("Logloss", "CrossEntropy", "Focal")
 EXPONENTIAL = ("Poisson", "Tweedie")
@@ -166,8 +163,7 @@ def _add_oblivious(
             question, yes_is_right = levels[depth]
             low, high = (depth + 1, leaf), (depth + 1, leaf | 1 << depth)
             return (question, high, low) if yes_is_right else (question, low, high)
-        value: Floats = leaves[leaf]
-        return value
+        return leaves[leaf]
 
     builder.add((0, 0), look)
 

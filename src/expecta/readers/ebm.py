@@ -14,8 +14,6 @@ from expecta.readers.forms import Categories, Form, Question
 from expecta.readers.library_class import is_from
 from expecta.readers.tree_builder import SplitOrLeaf, TreeBuilder, float_below
 
-__all__ = ["read"]
-
 LINKS = {"identity": "identity", "log": "exp", "logit": "logistic", "mlogit": "softmax"}
 NAMES = (
     "ExplainableBoostingClassifier",

@@ -12,8 +12,6 @@ from expecta.readers import Unreadable, frames
 from expecta.readers.function_transformers import function_signs
 from expecta.readers.library_class import library_class
 
-__all__ = ["FeatureSource", "does_nothing", "follow", "follow_all"]
-
 GROWING = (
     *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler"),
     *("PowerTransformer", "QuantileTransformer", "Binarizer"),

@@ -16,8 +16,6 @@ from expecta.readers.forms import Categories
 from expecta.readers.tree_builder import category_positions
 from expecta.tables.table import read_table
 
-__all__ = ["Features"]
-
 MAX_ROWS = 50  # that functions of users are tried on
 
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from expecta.common.arrays import Bools, Floats, Ints
 
-__all__ = ["Categories", "Form", "Linear", "Question", "Trees"]
-
 Categories: TypeAlias = Mapping[int, Sequence[Any]]  # by position of the column or feature
 
 

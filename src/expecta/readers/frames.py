@@ -14,8 +14,6 @@ from scipy import sparse
 from expecta.common.arrays import Floats
 from expecta.readers import Unreadable
 
-__all__ = ["column", "marked", "names", "numbers", "pick", "put", "take", "transformed", "width"]
-
 
 def is_pandas(data: Any) -> bool:
     """Whether it is a frame or a column of pandas."""

@@ -11,8 +11,6 @@ from scipy import sparse, special
 from expecta.common.arrays import Bools
 from expecta.readers import Unreadable, frames
 
-__all__ = ["function_signs"]
-
 # Those that never fall, wherever they are defined.
 GROWING = frozenset(
     {np.log, np.log2, np.log10, np.log1p, np.exp, np.exp2, np.expm1, np.sqrt, np.cbrt}

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["is_from", "library_class"]
-
 
 def is_from(model: Any, library: str, *names: str) -> bool:
     """Whether a model is of one of a library's classes, or of a class derived from one."""

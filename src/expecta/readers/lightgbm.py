@@ -19,8 +19,6 @@ from expecta.readers.tree_builder import (
     float_below,
 )
 
-__all__ = ["read"]
-
 MAX_ZERO = float(np.float32(1e-35))  # LightGBM takes numbers up to this for 0
 LINKS = {
     **dict.fromkeys(["regression", "regression_l1", "huber", "fair", "quantile"], "identity"),

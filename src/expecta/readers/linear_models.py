@@ -14,8 +14,6 @@ from expecta.readers import Unreadable
 from expecta.readers.forms import Categories, Form, Linear
 from expecta.readers.library_class import library_class
 
-__all__ = ["read"]
-
 METHODS = ["predict", "predict_proba", "decision_function"]
 # By name, since versions differ in which of them exist.
 REGRESSORS = frozenset(

@@ -9,8 +9,6 @@ from expecta.common.arrays import Floats
 from expecta.queries.one_vs_rest import class_shares
 from expecta.readers.forms import Form
 
-__all__ = ["apply_link", "centre_margins", "invert_link"]
-
 MIN_PROBABILITY = 1e-4  # nearer to 0 or 1, a probability of 32 bits does not tell its margin
 
 

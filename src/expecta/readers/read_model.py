@@ -17,8 +17,6 @@ from expecta.readers import (
 from expecta.readers.forms import Categories, Form
 from expecta.readers.unwrap import unwrap
 
-__all__ = ["ReadModel", "read"]
-
 READERS: tuple[Callable[[Any, Categories | None], Form | None], ...] = (
     linear_models.read,
     sklearn_trees.read,

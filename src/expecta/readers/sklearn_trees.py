@@ -15,8 +15,6 @@ from expecta.readers import Unreadable
 from expecta.readers.forms import Categories, Form, Question, Trees
 from expecta.readers.tree_builder import SplitOrLeaf, TreeBuilder
 
-__all__ = ["read"]
-
 TREES = (tree.DecisionTreeClassifier, tree.DecisionTreeRegressor)  # extra trees inherit
 FORESTS = (
     *(ensemble.RandomForestClassifier, ensemble.RandomForestRegressor),
@@ -76,8 +74,7 @@ def _add(builder: TreeBuilder, tree: Any, value: Floats) -> None:
         if left[node] >= 0:
             question = Question(feature[node], threshold[node], single=True, missing=missing[node])
             return question, left[node], right[node]
-        leaf: Floats = value[node]
-        return leaf
+        return value[node]
 
     builder.add(0, look)
 

@@ -11,8 +11,6 @@ from expecta.readers import Unreadable
 from expecta.readers.features import Features
 from expecta.readers.forms import Question
 
-__all__ = ["cut_points"]
-
 MIN_INT = np.iinfo(np.int64).min
 
 

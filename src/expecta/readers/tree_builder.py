@@ -17,15 +17,6 @@ import numpy.typing as npt
 from expecta.common.arrays import Floats, Ints
 from expecta.readers.forms import Question, Trees
 
-__all__ = [
-    "SplitOrLeaf",
-    "TreeBuilder",
-    "boosted_link",
-    "category_positions",
-    "code_notes",
-    "float_below",
-]
-
 Node = TypeVar("Node")
 SplitOrLeaf: TypeAlias = tuple[Question, Node, Node] | Floats  # a split, or the value of a leaf
 

@@ -14,8 +14,6 @@ from expecta.readers.feature_sources import does_nothing
 from expecta.readers.forms import Form, Linear
 from expecta.readers.library_class import library_class
 
-__all__ = ["TargetTransform", "Unwrapped", "unwrap"]
-
 METHODS = ["transform", "predict", "predict_proba", "decision_function"]
 SEARCHES = {"GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"}
 ENSEMBLES = {"VotingRegressor", "VotingClassifier", "StackingRegressor", "StackingClassifier"}

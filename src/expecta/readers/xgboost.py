@@ -23,8 +23,6 @@ from expecta.readers.tree_builder import (
     float_below,
 )
 
-__all__ = ["read"]
-
 LINKS = {
     **dict.fromkeys(["reg:squarederror", "reg:squaredlogerror", "reg:absoluteerror"], "identity"),
     **dict.fromkeys(["reg:pseudohubererror", "reg:quantileerror", "reg:linear"], "identity"),
@@ -89,8 +87,7 @@ def _learner(model: Any) -> dict[str, Any] | None:
         booster = model.get_booster()
     elif not is_from(model, "xgboost", "Booster"):
         return None
-    learner: dict[str, Any] = json.loads(bytes(booster.save_raw("json")))["learner"]
-    return learner
+    return json.loads(bytes(booster.save_raw("json")))["learner"]
 
 
 def _bias(learner: dict[str, Any], link: str) -> Floats:
@@ -121,8 +118,7 @@ def _linear(model: Any, booster: dict[str, Any], n_outputs: int) -> Linear:
 def _tree_model(learner: dict[str, Any]) -> dict[str, Any]:
     """Return the part that holds the trees and the categories of their features."""
     booster = learner["gradient_booster"]
-    model: dict[str, Any] = (booster["gbtree"] if booster["name"] == "dart" else booster)["model"]
-    return model
+    return (booster["gbtree"] if booster["name"] == "dart" else booster)["model"]
 
 
 def _trees(learner: dict[str, Any], bias: Floats, best: int | None) -> Trees:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["FigureCard", "HtmlTable", "columns_to_rows"]
-
 
 class HtmlTable(NamedTuple):
     """A table; cells from column ``text_columns`` on are numbers, set to the right."""

@@ -21,8 +21,6 @@ from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables import Encoder
 from expecta.tables.training_rows import TrainingRows
 
-__all__ = ["OutputFacts", "ReportFacts", "gather", "variance_between"]
-
 MAX_COLUMNS = 12  # that figures are drawn of
 MAX_OUTPUTS = 3  # classes, or outputs of a regressor
 PAIRED_COLUMNS = 6  # most telling columns of which all pairs are compared
@@ -189,7 +187,5 @@ def _disparities(model: Any, name: str, of: Any) -> Disparities:
     """Search groups of as many facts as can be afforded."""
     for size in (2, 1):
         with suppress(TooManyGroupsError):
-            answer: Disparities = model.disparities(name, size=size, of=of)
-            return answer
-    everyone: Disparities = model.disparities(name, size=0, of=of)
-    return everyone
+            return model.disparities(name, size=size, of=of)
+    return model.disparities(name, size=0, of=of)

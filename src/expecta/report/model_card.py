@@ -22,8 +22,6 @@ from expecta.report.svg_figure import svg_figure
 from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
 
-__all__ = ["calibration_cards", "columns_table", "model_facts", "quality_sentences", "tiles"]
-
 MAX_VALUES = 6  # of a column, that are listed
 MAX_CLASSES = 20
 MAX_CALIBRATION_ROWS = 2000

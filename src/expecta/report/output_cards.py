@@ -21,8 +21,6 @@ from expecta.report.blocks import FigureCard, HtmlTable, columns_to_rows
 from expecta.report.facts import OutputFacts, variance_between
 from expecta.report.svg_figure import svg_figure
 
-__all__ = ["OutputCards"]
-
 CURVE_INCHES = 2.7  # height of a figure of curves
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from expecta.common.text import printable
 
-__all__ = ["check_libraries", "render_page"]
-
 
 def check_libraries() -> None:
     """Complain where a library is missing that a report needs."""

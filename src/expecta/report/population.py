@@ -27,8 +27,6 @@ from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.training_rows import TrainingRows
 
-__all__ = ["missing_share", "population_cards", "range_text", "rebinned", "shares_of"]
-
 BINS = 24  # of a histogram
 MAX_SINGLE_NUMBERS = 60  # up to which each whole number has a bin
 MAX_BARS = 12

@@ -11,8 +11,6 @@ from xml.etree import ElementTree
 from expecta.ask.displays import Display
 from expecta.common.text import printable
 
-__all__ = ["svg_figure"]
-
 WIDTH_INCHES = 4.0  # 288 points, about the pixels that a phone has across
 SETTINGS = {
     "svg.fonttype": "none",  # texts stay texts

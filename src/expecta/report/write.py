@@ -19,8 +19,6 @@ from expecta.report.output_cards import OutputCards
 from expecta.report.page import check_libraries, render_page
 from expecta.report.population import population_cards
 
-__all__ = ["write_report"]
-
 
 def write_report(
     model: Any,

@@ -15,8 +15,6 @@ from scipy.special import gammaln
 
 from expecta.common.arrays import Bools, Floats
 
-__all__ = ["METHODS", "Sample", "bin_edges", "edges_after"]
-
 METHODS = ("quantile", "width", "adaptive")
 FALLBACK_BINS = 10  # of equal width, where the adaptive rule finds no structure
 MAX_CANDIDATES = 256  # positions where an adaptive bin may end; the cost is their square
@@ -117,8 +115,7 @@ def _width(sample: Sample, max_bins: int) -> Floats:
     low, high = sample.values[0], sample.values[-1]
     part = np.arange(1, max_bins) / max_bins
     edges: Floats = np.unique(low * (1 - part) + high * part)
-    inner: Floats = edges[(edges > low) & (edges <= high)]
-    return inner
+    return edges[(edges > low) & (edges <= high)]
 
 
 def _adaptive(sample: Sample, max_bins: int) -> Floats:

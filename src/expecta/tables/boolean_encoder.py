@@ -16,8 +16,6 @@ from expecta.tables.cells import Cells
 from expecta.tables.scalars import key
 from expecta.tables.table import TableTransformer, check_size, find_columns, read_table
 
-__all__ = ["BooleanEncoder"]
-
 
 class BooleanEncoder(TableTransformer):
     """Turn a table into Booleans, one-hot, as the paper's data sets are.

@@ -16,8 +16,6 @@ from expecta.tables.cells import Cells
 from expecta.tables.column import Column
 from expecta.tables.scalars import Scalar, canonical, key, number
 
-__all__ = ["CategoryColumn", "fit_categories"]
-
 IDENTIFIER_SHARE = 0.9  # share of distinct values from which a column names rows
 
 

@@ -16,8 +16,6 @@ from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.tables.scalars import DAY, Scalar, canonical, is_missing, key, natural_order, number
 
-__all__ = ["Cells", "from_list", "from_numpy"]
-
 # Microseconds in the units of NumPy's times; the finer ones as a divisor.
 _UNITS = {"s": 10**6, "ms": 10**3, "us": 1, "m": 60 * 10**6, "h": 3600 * 10**6, "D": DAY}
 

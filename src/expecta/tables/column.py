@@ -14,8 +14,6 @@ from expecta.common.errors import DomainError
 from expecta.tables.cells import Cells
 from expecta.tables.scalars import Scalar, is_missing, number
 
-__all__ = ["CodeColumn", "Column", "Interval", "MissingIsValueColumn", "as_codes", "inside"]
-
 LARGEST_CODE = 65_535
 _NONE = np.zeros(0)
 
@@ -322,8 +320,7 @@ def as_codes(array: Any, cards: Ints | None, names: Collection[str], unseen: str
                 f"takes the values 0 .. {cards[column] - 1}; use unseen='unknown' to ignore it"
             )
         array = np.where(beyond, -1, array.astype(np.int64))
-    codes: Ints = array.astype(np.int32)
-    return codes
+    return array.astype(np.int32)
 
 
 def _integers(array: Floats, names: Collection[str]) -> Ints:

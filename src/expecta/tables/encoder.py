@@ -23,8 +23,6 @@ from expecta.tables.number_column import fit_numbers
 from expecta.tables.table import Table, TableTransformer, check_size, find_columns, read_table
 from expecta.tables.write_table import write_table
 
-__all__ = ["Encoder"]
-
 
 class Encoder(TableTransformer):
     """Turn every column of a table into one variable with the values 0, 1, 2, ...
@@ -208,8 +206,7 @@ class Encoder(TableTransformer):
 
     def column(self, name: str) -> Column:
         """Return what is known of a column."""
-        column: Column = self.columns_[self.variable(name)]
-        return column
+        return self.columns_[self.variable(name)]
 
     def values(self, name: str) -> Floats:
         """Return the number that each value of a column stands for: the mean of its bin.
@@ -245,8 +242,7 @@ class Encoder(TableTransformer):
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
         """Return the names of the columns."""
         check_is_fitted(self, "columns_")
-        names: npt.NDArray[np.object_] = self.feature_names_in_
-        return names
+        return self.feature_names_in_
 
     def summary(self) -> str:
         """Return a line on every column, and the notes."""
@@ -274,8 +270,7 @@ class Encoder(TableTransformer):
         """Read an encoder. Runs no code; a damaged file gives a FormatError."""
         from expecta.tables.encoder_files import ENCODER_FILE
 
-        encoder: Encoder = ENCODER_FILE.load(path)
-        return encoder
+        return ENCODER_FILE.load(path)
 
     def _set(self, source: str, columns: list[Column], notes: list[str]) -> None:
         self.source_ = source

@@ -18,8 +18,6 @@ from expecta.tables.number_column import NumberColumn
 from expecta.tables.scalars import DAY, TIMES, canonical, key, time_zone
 from expecta.tables.table import SOURCES
 
-__all__ = ["ENCODER", "ENCODER_FILE"]
-
 _CLASSES: dict[str, type[Column]] = {
     **dict.fromkeys(("category", "boolean"), CategoryColumn),
     **dict.fromkeys(("integer", "number", *TIMES), NumberColumn),

@@ -16,8 +16,6 @@ from expecta.common.text import suggestion
 from expecta.tables.bins import METHODS
 from expecta.tables.scalars import number
 
-__all__ = ["KINDS", "EncoderOptions"]
-
 KINDS = ("category", "number", "date", "datetime", "duration")  # that a column can be read as
 
 

@@ -12,16 +12,6 @@ from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
 from expecta.tables.table import Table, check_size, read_table
 
-__all__ = [
-    "check_penalties",
-    "read_inputs",
-    "read_target",
-    "read_training_weights",
-    "read_weights",
-    "refuse_infinity",
-    "refuse_rounding",
-]
-
 MAX_TARGET = 1e150  # absolute value: its square is a number too
 MAX_TOTAL_WEIGHT = 1e12  # of all rows: a row of weight 1 beside it is more than rounding
 

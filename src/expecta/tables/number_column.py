@@ -15,8 +15,6 @@ from expecta.tables.cells import Cells
 from expecta.tables.column import Column, inside
 from expecta.tables.scalars import DAY, TIMES, on_the_clock
 
-__all__ = ["NumberColumn", "fit_numbers"]
-
 MAX_EXACT = 2.0**53  # from here on floats are further than 1 apart
 DEFAULT_BINS = 8, 32  # smallest and largest default of max_bins
 

@@ -25,8 +25,6 @@ from expecta.tables.estimator_inputs import read_weights
 from expecta.tables.number_column import NumberColumn, fit_numbers
 from expecta.tables.table import Table, check_size, find_columns, read_table
 
-__all__ = ["coarse_codes", "refine_encoder"]
-
 EMPTY_WEIGHT = 0.5  # what the empty new bins of an old bin weigh together at most, in rows
 MIN_WIDTH = 1e-9  # part of the width of a bin that a new one counts as at least
 MAX_STEPS = 48  # halvings in search of the weight of a bin
@@ -277,8 +275,7 @@ def _widths(old: NumberColumn, edges: Floats, bin_of: Ints) -> Floats:
 def _shares(counts: Floats, bin_of: Ints, empty: Floats) -> Floats:
     """Return the share of its old bin that each new one has; what holds nothing is ``empty``."""
     filled = np.where(counts == 0, empty, counts)
-    shares: Floats = filled / np.bincount(bin_of, filled)[bin_of]
-    return shares
+    return filled / np.bincount(bin_of, filled)[bin_of]
 
 
 def _moved(

@@ -15,20 +15,6 @@ import numpy as np
 
 from expecta.common.errors import DomainError
 
-__all__ = [
-    "DAY",
-    "TIMES",
-    "Scalar",
-    "canonical",
-    "is_missing",
-    "key",
-    "microseconds",
-    "natural_order",
-    "number",
-    "on_the_clock",
-    "time_zone",
-]
-
 Scalar: TypeAlias = str | bool | int | float | date | datetime | timedelta
 
 DAY = 86_400_000_000  # microseconds, the unit of everything that is a time

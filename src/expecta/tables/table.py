@@ -15,8 +15,6 @@ from expecta.common.arrays import Ints
 from expecta.common.errors import DomainError
 from expecta.tables.cells import Cells, from_list, from_numpy
 
-__all__ = ["SOURCES", "Table", "TableTransformer", "check_size", "find_columns", "read_table"]
-
 SOURCES = ("pandas", "polars", "pyarrow", "dict", "array", "codes")
 
 

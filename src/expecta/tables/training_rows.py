@@ -21,8 +21,6 @@ from expecta.tables.estimator_inputs import read_target, read_training_weights
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.table import Table, find_columns
 
-__all__ = ["TRAINING_ROWS", "Average", "TrainingRows", "target_name"]
-
 Array = npt.NDArray[Any]
 LEVEL = 0.95  # confidence of the interval of an average
 
@@ -111,8 +109,7 @@ class TrainingRows:
         """Return what averages are of: the target, or whether it is a class."""
         if self.target is None or of_class is None:
             return self.target
-        same: Floats = (self.target == of_class).astype(np.float64)
-        return same
+        return (self.target == of_class).astype(np.float64)
 
     def average(self, rows: Bools, outcome: Floats | None) -> Average | None:
         """Average an outcome over some rows by weight; None for fewer than two rows of weight.

@@ -16,8 +16,6 @@ from expecta.common.errors import DomainError
 from expecta.tables.column import Column
 from expecta.tables.scalars import TIMES
 
-__all__ = ["write_table"]
-
 _INTEGER = re.compile(r"u?int(8|16|32|64)", re.IGNORECASE)
 _KINDS = {
     bool: "boolean",
@@ -72,8 +70,7 @@ def _plain(column: Column, cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
         whole = np.rint(np.clip(np.where(unknown, 0, cells), -(2.0**62), 2.0**62)).astype(np.int64)
         times = whole.astype("m8[us]" if column.kind == "duration" else "M8[us]")
         times[unknown] = "NaT"
-        dated: npt.NDArray[Any] = times.astype("M8[D]") if column.kind == "date" else times
-        return dated
+        return times.astype("M8[D]") if column.kind == "date" else times
     if column.kind in ("integer", "code") and not np.any(np.isnan(cells)):
         return _integers(cells, _INTEGER.search(column.dtype))
     return cells
@@ -85,8 +82,7 @@ def _integers(cells: npt.NDArray[Any], typed: re.Match[str] | None) -> npt.NDArr
     low, high = float(limits.min), float(limits.max)
     if int(high) > limits.max:  # a float cannot hold the largest 64-bit integer
         high = float(np.nextafter(high, 0))
-    whole: npt.NDArray[Any] = np.clip(cells, low, high).astype(dtype)
-    return whole
+    return np.clip(cells, low, high).astype(dtype)
 
 
 def _objects(cells: npt.NDArray[Any]) -> list[Any]:

@@ -11,13 +11,6 @@ from expecta.ask.displays.display import ACCENT, BLUE, GREY, Display, percent_ax
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
 
-__all__ = [
-    "CalibrationCurve",
-    "CalibrationDisplay",
-    "interval_calibration",
-    "probability_calibration",
-]
-
 COVERAGES = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 Z = 1.959963984540054  # of a 95% interval
 

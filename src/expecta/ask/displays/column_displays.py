@@ -23,8 +23,6 @@ from expecta.ask.split import Split
 from expecta.common.arrays import Floats, Ints
 from expecta.common.text import figure, percent
 
-__all__ = ["DependenceDisplay", "NextQuestionDisplay", "SplitDisplay"]
-
 MAX_ROWS = 30  # of labels
 MAX_NAME_LETTERS = 24  # of a column, in a legend
 

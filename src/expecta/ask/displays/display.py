@@ -9,20 +9,6 @@ import numpy as np
 
 from expecta.common.text import printable
 
-__all__ = [
-    "ACCENT",
-    "BLUE",
-    "GREY",
-    "Display",
-    "label_rows",
-    "output_axis",
-    "percent_axis",
-    "plain_text",
-    "rows_size",
-    "shorten",
-    "thousands_axis",
-]
-
 # Okabe and Ito's colours, which those who are colour-blind tell apart
 BLUE, ACCENT, GREY, GRID = "#0072B2", "#D55E00", "#707070", "#dddddd"
 MAX_LABEL_LETTERS = 44

@@ -18,8 +18,6 @@ from expecta.ask.displays.display import (
 from expecta.ask.groups import Comparison, Group
 from expecta.common.text import figure
 
-__all__ = ["ComparisonDisplay", "GroupDisplay"]
-
 MAX_POINTS = 61  # of a distribution
 
 

@@ -24,8 +24,6 @@ from expecta.ask.shapley import Shapley
 from expecta.common.arrays import Floats
 from expecta.common.text import brief, figure
 
-__all__ = ["DisparitiesDisplay", "OutliersDisplay", "ShapleyDisplay", "StabilityDisplay"]
-
 MAX_ROWS = 15  # columns, groups or rows
 
 

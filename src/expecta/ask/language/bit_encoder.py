@@ -14,8 +14,6 @@ from expecta.tables.category_column import CategoryColumn
 from expecta.tables.column import CodeColumn, Column
 from expecta.tables.number_column import NumberColumn
 
-__all__ = ["BitEncoder"]
-
 
 class BitEncoder(Encoder):
     """An encoder of one-hot bits that also knows the columns they come from.

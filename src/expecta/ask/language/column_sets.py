@@ -13,8 +13,6 @@ from expecta.common.arrays import Bools, Floats
 from expecta.tables.column import Column
 from expecta.tables.scalars import on_the_clock
 
-__all__ = ["Intervals", "Subset", "ValueSet", "within_bin", "written"]
-
 Cut: TypeAlias = tuple[float, int]  # a number, and whether the cut is before (0) or after it (1)
 _FULL: tuple[tuple[Cut, Cut], ...] = (((-inf, 0), (inf, 1)),)
 _CLOSED = {(0, 1): "both", (0, 0): "left", (1, 1): "right", (1, 0): "neither"}
@@ -84,8 +82,7 @@ class Intervals:
         before = [value for value, after in cuts if not after]
         after = [value for value, after in cuts if after]
         passed = np.searchsorted(before, numbers, "right") + np.searchsorted(after, numbers, "left")
-        inside: Bools = passed % 2 == 1  # all cuts, an even number, lie before NaN
-        return inside
+        return passed % 2 == 1  # all cuts, an even number, lie before NaN
 
     @property
     def length(self) -> int:

@@ -28,17 +28,6 @@ from expecta.tables import Encoder
 from expecta.tables.column import Column, Interval
 from expecta.tables.number_column import NumberColumn
 
-__all__ = [
-    "Compound",
-    "Condition",
-    "Fact",
-    "diagram",
-    "facts_of",
-    "from_facts",
-    "from_syntax",
-    "quoted",
-]
-
 ORDERS = {"<": "neither", "<=": "right", ">": "neither", ">=": "left"}
 
 

@@ -18,8 +18,6 @@ import numpy as np
 from expecta.ask.language.column_sets import Subset
 from expecta.common.arrays import Bools, Floats
 
-__all__ = ["Box", "Diagram", "Diagrams", "TooManyCasesError", "boxes", "certain"]
-
 MAX_DEPTH = 200  # columns that hang together
 MAX_WORK = 300_000  # pairs of branches that are tried, or intervals in them
 

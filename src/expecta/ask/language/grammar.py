@@ -13,8 +13,6 @@ from typing import NamedTuple, NoReturn, TypeAlias
 
 from expecta.common.errors import QueryError
 
-__all__ = ["Among", "Compare", "Junction", "Name", "Negation", "Syntax", "Value", "parse"]
-
 MAX_DEPTH = 50  # of parentheses within parentheses
 KEYWORDS = ("and", "or", "not", "in", "is", "true", "false")
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}

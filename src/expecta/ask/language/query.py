@@ -37,8 +37,6 @@ from expecta.tables.number_column import NumberColumn
 from expecta.tables.table import Table, read_table
 from expecta.tables.training_rows import TrainingRows
 
-__all__ = ["MAX_BOXES", "Query", "build_evidence", "no_such_value"]
-
 MAX_BOXES = 1000  # disjoint ones of a condition
 MAX_SHOWN = 5  # bins or values that a remark names
 ALL_ROWS = "all rows"

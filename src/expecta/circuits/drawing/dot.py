@@ -6,8 +6,6 @@ from collections import Counter
 
 from expecta.circuits.drawing.graph import GraphNode, PictureGraph
 
-__all__ = ["dot_text"]
-
 SHAPES = {"and": "house", "or": "ellipse", "box": "box", "dot": "circle", "text": "plaintext"}
 
 

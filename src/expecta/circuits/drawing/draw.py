@@ -12,8 +12,6 @@ from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats
 from expecta.common.errors import StructureError
 
-__all__ = ["MAX_GATES", "MAX_SUMMARY_VARIABLES", "MAX_WIRES", "draw_circuit", "draw_vtree"]
-
 MAX_GATES = 400  # nodes and elements of a circuit that is drawn gate by gate
 MAX_WIRES = 600  # and its edges to elements: dense layers are unreadable long before
 MAX_SUMMARY_VARIABLES = 200  # variables of a circuit that is drawn as a summary

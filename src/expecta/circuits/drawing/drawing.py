@@ -16,8 +16,6 @@ from expecta.circuits.drawing.layered_svg import layered_svg
 from expecta.common.atomic_files import replace_file
 from expecta.common.errors import ExpectaError
 
-__all__ = ["Drawing"]
-
 TIMEOUT_SECONDS = 60
 
 

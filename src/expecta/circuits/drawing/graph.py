@@ -11,8 +11,6 @@ from expecta.circuits.structure import Structure
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats
 
-__all__ = ["GraphEdge", "GraphNode", "PictureGraph", "circuit_graph", "vtree_graph"]
-
 NodeShape: TypeAlias = Literal["and", "or", "box", "dot", "text"]
 
 MAX_LITERALS = 4  # values of a leaf that are drawn as an OR gate over literals

@@ -9,16 +9,6 @@ from expecta.circuits.vtree import Vtree
 from expecta.common.errors import StructureError
 from expecta.common.text import printable
 
-__all__ = [
-    "colours",
-    "count",
-    "literal_text",
-    "number_text",
-    "parameter_text",
-    "runs",
-    "variable_names",
-]
-
 MAX_NAME_LETTERS = 28
 MAX_RUNS = 6  # runs of values that a label lists before it gives up
 

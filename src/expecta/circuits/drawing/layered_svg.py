@@ -15,8 +15,6 @@ import numpy as np
 from expecta.circuits.drawing.graph import GraphNode, PictureGraph
 from expecta.common.arrays import Floats, Ints
 
-__all__ = ["layered_svg"]
-
 INK, WIRE, GROUND = "#24292f", "#5b636d", "#ffffff"
 FONT, LABEL_FONT = 13.0, 11.0  # pixels, as all lengths here
 LINE, PADDING, GAP = 16.0, 18.0, 12.0

@@ -17,19 +17,6 @@ from numba.extending import overload
 
 from expecta.common.arrays import Floats
 
-__all__ = [
-    "clear",
-    "constants",
-    "join",
-    "mix",
-    "mix_scaled",
-    "register",
-    "scale",
-    "scratch",
-    "unit",
-    "width",
-]
-
 _modules: dict[type, tuple[ModuleType, ...]] = {}
 
 
@@ -54,8 +41,7 @@ def scratch(algebra: Any) -> int:
 
 def constants(algebra: Any, *given: Any) -> Floats:
     """Turn g's parameters into the numbers that ``join`` and ``unit`` read.  # (edges, ...)."""
-    table: Floats = _implementation(type(algebra), "constants")(algebra, *given)
-    return table
+    return _implementation(type(algebra), "constants")(algebra, *given)
 
 
 def clear(algebra: Any, *rest: Any) -> None:

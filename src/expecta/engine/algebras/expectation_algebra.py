@@ -13,8 +13,6 @@ import numpy as np
 from expecta.common.arrays import Floats
 from expecta.common.kernels import U
 
-__all__ = ["Expectation", "constants", "join", "unit", "width"]
-
 
 class Expectation(NamedTuple):
     """Probability, and the expectation of each output; a join costs 1 + 4 outputs products."""

@@ -10,18 +10,6 @@ from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import U
 from expecta.engine.algebras.algebra_operations import mix_scaled as widen
 
-__all__ = [
-    "Extremes",
-    "clear",
-    "constants",
-    "join",
-    "mix",
-    "mix_scaled",
-    "scale",
-    "unit",
-    "width",
-]
-
 
 class Extremes(NamedTuple):
     """The least and the greatest value of g per output; (inf, -inf) where nothing is possible."""

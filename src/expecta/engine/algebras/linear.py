@@ -9,8 +9,6 @@ from expecta.common.kernels import U
 from expecta.engine.algebras.algebra_operations import width
 from expecta.engine.algebras.tile import ACROSS, DOWN, tile
 
-__all__ = ["clear", "mix", "mix_scaled", "scale", "scratch"]
-
 
 def scratch(algebra: Any) -> int:
     """Count the numbers per lane that ``join`` and ``mix`` need beside: none."""

@@ -18,18 +18,6 @@ from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import U
 from expecta.engine.algebras.algebra_operations import scale as weigh
 
-__all__ = [
-    "Moments",
-    "constants",
-    "join",
-    "mix",
-    "mix_scaled",
-    "scale",
-    "scratch",
-    "unit",
-    "width",
-]
-
 
 class Moments(NamedTuple):
     """Probability, and per output the mean and C_k / k! for k = 2 .. order (order >= 2).

@@ -13,8 +13,6 @@ import numpy as np
 from expecta.common.arrays import Complexes, Floats
 from expecta.common.kernels import U
 
-__all__ = ["Spectrum", "constants", "join", "turn", "unit", "width"]
-
 
 class Spectrum(NamedTuple):
     """One complex number per channel; a join costs two complex products per channel."""
@@ -39,8 +37,7 @@ def turn(a: Floats, z: Complexes) -> Complexes:
     phase = a * frequency
     (a_high, a_low), (t_high, t_low) = _halves(a), _halves(frequency)
     lost = ((a_high * t_high - phase) + a_high * t_low + a_low * t_high) + a_low * t_low
-    turned: Complexes = np.exp(a * np.real(z) + 1j * phase) * (1.0 + 1j * lost)
-    return turned
+    return np.exp(a * np.real(z) + 1j * phase) * (1.0 + 1j * lost)
 
 
 def _halves(a: Floats) -> tuple[Floats, Floats]:

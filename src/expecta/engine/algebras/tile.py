@@ -12,8 +12,6 @@ from numba.extending import intrinsic
 
 from expecta.common.arrays import Floats
 
-__all__ = ["ACROSS", "DOWN", "tile"]
-
 DOWN, ACROSS = 4, 8  # sums, and lanes of each
 _LANES = ir.VectorType(ir.DoubleType(), ACROSS)
 _FIRST = ir.Constant(ir.VectorType(ir.IntType(32), ACROSS), None)

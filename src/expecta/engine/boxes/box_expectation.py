@@ -18,8 +18,6 @@ from expecta.engine.boxes.box_recursion import expect, unconditional
 from expecta.engine.boxes.box_sums import BoxSum
 from expecta.engine.plan import children_first
 
-__all__ = ["BoxExpectation"]
-
 BLOCK_ROWS = 64  # per call of the kernel
 CALLS_PER_ROUND = 16  # of each thread, after which progress is shown
 
@@ -90,5 +88,4 @@ class BoxExpectation:
         values, share = self.boxes(np.arange(len(self._p.leaf))[:, None]), self._p.leaf[:, None]
         values = np.where(share > 0, values, np.nan)
         mean = np.nansum(share * values, axis=0, keepdims=True) / share.sum()
-        answers: Floats = np.append(values, mean, axis=0)[codes]
-        return answers
+        return np.append(values, mean, axis=0)[codes]

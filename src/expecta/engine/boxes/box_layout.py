@@ -14,8 +14,6 @@ from expecta.engine.boxes.box_sums import BoxSum
 from expecta.engine.boxes.value_sets import Runs, list_runs
 from expecta.engine.layers import layers
 
-__all__ = ["Mixing", "Parts", "mixing", "parts"]
-
 Array = npt.NDArray[Any]
 
 MAX_LISTED_PARTS = 256  # of a layer, that are all looked at

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from expecta.common.kernels import U, kernel
 from expecta.engine.boxes.box_layout import Mixing, Parts
 
-__all__ = ["expect", "unconditional"]
-
 Array = npt.NDArray[Any]
 
 SMALL_PROBABILITY = 1e-100  # a layer whose probabilities are below is scaled

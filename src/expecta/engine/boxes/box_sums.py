@@ -10,8 +10,6 @@ import numpy as np
 from expecta.common.arrays import Floats, Ints
 from expecta.engine.boxes.value_sets import Runs, SetNumbers, inside, intersection, meet
 
-__all__ = ["BoxSum"]
-
 BOXES_AT_ONCE = 1 << 16  # boxes that are cut with others at a time
 MAX_PAIRS_PER_BOX = 100  # pairs of boxes to look at for each that may come out
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from expecta.common.arrays import Bools, Ints
 
-__all__ = ["Runs", "SetNumbers", "inside", "intersection", "list_runs", "meet", "runs"]
-
 Runs = tuple[int, ...]  # low, high, low, high, ...: low <= x < high, ascending and apart
 
 
@@ -49,8 +47,7 @@ def intersection(a: Runs, b: Runs) -> Runs:
 
 def inside(allowed: Runs, codes: Ints) -> Bools:
     """Whether each value is in a set."""
-    is_inside: Bools = np.searchsorted(np.array(allowed), codes, side="right") % 2 == 1
-    return is_inside
+    return np.searchsorted(np.array(allowed), codes, side="right") % 2 == 1
 
 
 def meet(ours: Iterable[Runs], theirs: Iterable[Runs]) -> Bools:

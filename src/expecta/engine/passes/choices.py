@@ -12,8 +12,6 @@ from expecta.common.kernels import kernel
 from expecta.engine.passes.leaves import PassRows
 from expecta.engine.passes.upward import make_values, share, up
 
-__all__ = ["complete", "draw"]
-
 Array = npt.NDArray[Any]
 
 

@@ -9,8 +9,6 @@ from expecta.common.kernels import kernel
 from expecta.engine.passes.leaves import PassRows
 from expecta.engine.passes.upward import make_values, share, up
 
-__all__ = ["entropies"]
-
 
 @kernel
 def entropies(

@@ -14,8 +14,6 @@ from expecta.engine.passes.leaves import PassRows
 from expecta.engine.passes.upward import Values, make_values, up
 from expecta.engine.probabilities import leaf_term, power
 
-__all__ = ["edge_flows", "posteriors"]
-
 Array = npt.NDArray[Any]
 
 

@@ -13,8 +13,6 @@ from expecta.engine.layers import WeightedLayers
 from expecta.engine.probabilities import leaf_probability
 from expecta.engine.state_tables import StateTables
 
-__all__ = ["Leaves", "PassRows", "read_rows"]
-
 Array = npt.NDArray[Any]
 
 

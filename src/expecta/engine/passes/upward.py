@@ -13,8 +13,6 @@ from expecta.engine.layers import WeightedLayers
 from expecta.engine.passes.leaves import Leaves, PassRows
 from expecta.engine.probabilities import Children, inner_probabilities, leaf_term, power
 
-__all__ = ["Values", "make_values", "share", "up"]
-
 Array = npt.NDArray[Any]
 
 
@@ -94,8 +92,7 @@ def share(
     if p.variable[v] >= 0:
         at = leaves.state_at[p.variable[v]] + state * p.cardinality[v]
         term, above = leaf_term(p, a, leaves.states, at)
-        at_leaf: float = term * power(above - k) / q
-        return at_leaf
+        return term * power(above - k) / q
     e = p.element_start[v] + p.target[a]
     left, right = p.tree_left[v], p.tree_right[v]
     x = (2 * p.node_start[left] + p.left[e]) * lanes + i
@@ -103,5 +100,4 @@ def share(
     above = p.exponent[a]
     above += z[x + (p.node_start[left + 1] - p.node_start[left]) * lanes]
     above += z[y + (p.node_start[right + 1] - p.node_start[right]) * lanes]
-    inner: float = p.mantissa[a] * (z[x] * z[y]) * power(above - k) / q
-    return inner
+    return p.mantissa[a] * (z[x] * z[y]) * power(above - k) / q

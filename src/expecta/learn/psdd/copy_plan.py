@@ -19,21 +19,6 @@ from expecta.learn.psdd.divisions import CopyWorth
 from expecta.learn.psdd.growing_circuit import CircuitArrays, NodePools, VtreeArrays
 from expecta.learn.psdd.reached_circuit import ReachedCircuit, xlogx
 
-__all__ = [
-    "MIXED",
-    "CopyScratch",
-    "DividedRows",
-    "allows",
-    "clear",
-    "expect",
-    "grown_scratch",
-    "mark_support",
-    "new_scratch",
-    "padded",
-    "plan",
-    "request",
-]
-
 MIXED = 4  # beside the bits 1 and 2, for copies made: the node is divided by value
 DEAD = 8  # nothing leads to the original any more
 

@@ -10,8 +10,6 @@ from expecta.learn.psdd.copy_plan import MIXED, CopyScratch, DividedRows, allows
 from expecta.learn.psdd.growing_circuit import CircuitArrays, NodePools, RoutedRows, VtreeArrays
 from expecta.learn.psdd.smoothing import split_share
 
-__all__ = ["divide_edge", "lead_elsewhere", "resolve", "write_copies"]
-
 
 @kernel
 def resolve(work: CopyScratch, node: int, side: int) -> int:

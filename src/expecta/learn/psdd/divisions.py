@@ -18,8 +18,6 @@ from expecta.common.kernels import kernel
 from expecta.learn.psdd.growing_circuit import CircuitArrays, NodePools, VtreeArrays
 from expecta.learn.psdd.reached_circuit import ReachedCircuit, xlogx
 
-__all__ = ["CopyWorth", "best_clone", "best_split", "new_worth", "promise"]
-
 MAX_CUTS = 7  # thresholds of an ordered variable that are tried
 
 

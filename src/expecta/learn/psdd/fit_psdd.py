@@ -20,8 +20,6 @@ from expecta.engine.plan import Plan
 from expecta.learn.weighted_rows import merge_rows
 from expecta.queries.density_queries import edge_flows
 
-__all__ = ["counted", "distinct", "fit_parameters", "maximise", "pruned", "routed", "routes"]
-
 
 def fit_parameters(
     circuit: ProbabilisticCircuit,

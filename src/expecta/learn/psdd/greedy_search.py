@@ -17,8 +17,6 @@ import numpy as np
 from expecta.learn.psdd.growing_circuit import GrowingCircuit, edges_of
 from expecta.learn.psdd.split_and_clone import CloneNode, Operations, Outcome, SplitEdge
 
-__all__ = ["GreedySearch"]
-
 MIN_WEIGHT = 4.0  # of the rows of an edge or node, for an operation to be looked for
 SLACK = 0.8  # an operation whose score is out of date is done if it nets so much of the next
 

@@ -19,8 +19,6 @@ from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import kernel
 
-__all__ = ["CircuitArrays", "GrowingCircuit", "NodePools", "RoutedRows", "VtreeArrays", "edges_of"]
-
 
 class VtreeArrays(NamedTuple):
     """The vtree and the values of its variables, as a kernel sees them."""

@@ -18,8 +18,6 @@ from expecta.learn.psdd.growing_circuit import GrowingCircuit
 from expecta.learn.psdd.smoothing import export, log_likelihoods, set_pull
 from expecta.queries.density_queries import log_prob
 
-__all__ = ["LearnedPSDD", "SearchStep", "learn_psdd"]
-
 GROWTH = 1.03  # the held-out rows are looked at whenever the circuit has grown so much
 PULL_STEP = 1.5  # the weight of priors is tuned in such steps
 SPREAD = 8  # completions that stand for a row with unknown cells during the search

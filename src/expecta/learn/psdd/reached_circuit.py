@@ -10,8 +10,6 @@ from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import kernel
 from expecta.learn.psdd.growing_circuit import CircuitArrays
 
-__all__ = ["ReachedCircuit", "reached_circuit", "xlogx"]
-
 
 class ReachedCircuit(NamedTuple):
     """The rows that meet somewhere and what they reach below, numbered compactly.

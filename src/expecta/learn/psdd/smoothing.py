@@ -12,8 +12,6 @@ from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import kernel
 from expecta.learn.psdd.growing_circuit import GrowingCircuit, NodePools
 
-__all__ = ["LogLikelihoods", "export", "log_likelihoods", "set_pull", "split_share"]
-
 
 def export(state: GrowingCircuit) -> tuple[ProbabilisticCircuit, Floats]:
     """Return the circuit with smoothed probabilities, and the prior weight of its edges.

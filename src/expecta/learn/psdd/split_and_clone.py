@@ -23,9 +23,6 @@ from expecta.learn.psdd.divisions import best_clone, best_split, new_worth, prom
 from expecta.learn.psdd.growing_circuit import GrowingCircuit
 from expecta.learn.psdd.reached_circuit import ReachedCircuit, reached_circuit, xlogx
 
-__all__ = ["CloneNode", "Operations", "Outcome", "SplitEdge"]
-
-
 MAX_SHORTLIST = 100  # variables that an edge keeps, by what they promise at first
 MAX_SCREENED_ROWS = 3000  # beyond so many, variables are screened on a part of the rows, ...
 MAX_FINALISTS = 16  # ... and so many variables are tried on all
@@ -246,8 +243,7 @@ class Operations:
 
     def _inside(self, what: SplitEdge, which: Ints) -> Bools:
         values = self.state.rows.codes[what.variable, which]
-        inside: Bools = (values >= what.low) & (values < what.high)
-        return inside
+        return (values >= what.low) & (values < what.high)
 
     def _open(self, train: Ints, low: int, high: int, step: int = 1) -> ReachedCircuit:
         return reached_circuit(self.state.arrays, self._number, train, float(step), low, high)

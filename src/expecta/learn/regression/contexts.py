@@ -14,8 +14,6 @@ from expecta.common.arrays import Floats, Ints
 from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.features import RowFeatures, normal_system, restricted
 
-__all__ = ["ContextModel", "ContextModels", "Shrinkage"]
-
 MAX_DENSE = 1200  # parameters of a context up to which its system is solved exactly
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from expecta.common.arrays import Floats, Ints
 
-__all__ = ["Curve"]
-
 MAX_KNOTS = 12  # of a curve: it is straight between them
 MAX_GROUPS = 16  # of values, that splits are sought between
 RANK_SHARE = 0.5  # knots are this far apart by rank, the rest by value: outliers stretch less

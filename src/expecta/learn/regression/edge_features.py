@@ -15,8 +15,6 @@ from expecta.common.arrays import Floats, Ints
 from expecta.learn.psdd.fit_psdd import routes
 from expecta.learn.regression.features import transposed
 
-__all__ = ["EdgeFeatures", "predict"]
-
 BATCH_ROWS = 4096  # that are routed at a time
 
 

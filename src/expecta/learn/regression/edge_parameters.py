@@ -17,8 +17,6 @@ from expecta.learn.regression.features import pair_sums, product
 from expecta.learn.regression.losses import LOSSES, Loss
 from expecta.learn.regression.newton import Problem, minimise
 
-__all__ = ["fit_parameters"]
-
 MAX_DENSE = 2000  # parameters up to which conjugate gradients have a dense system to help them
 ROUGH_GRADIENT, EXACT_GRADIENT = 1e-5, 1e-7  # of that at zero: to choose a penalty, at the end
 

@@ -21,16 +21,6 @@ from expecta.common.threads import run_on_threads
 from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.kernels import add_normal_system, add_pairs, multiply
 
-__all__ = [
-    "FeatureTable",
-    "RowFeatures",
-    "normal_system",
-    "pair_sums",
-    "product",
-    "restricted",
-    "transposed",
-]
-
 MIN_THREADED_WORK = 1 << 19  # multiply-adds; below, a second thread costs more than it brings
 BATCH_ROWS = 1 << 14  # rows whose features are made at a time: bounds the memory
 

@@ -15,17 +15,6 @@ import numpy as np
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Bools, Ints
 
-__all__ = [
-    "Element",
-    "LeafNode",
-    "OrNode",
-    "SplitPart",
-    "additive_circuit",
-    "every_element",
-    "n_copied",
-    "split",
-]
-
 
 @dataclass(eq=False)
 class LeafNode:

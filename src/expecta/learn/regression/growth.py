@@ -29,8 +29,6 @@ from expecta.learn.regression.losses import Loss
 from expecta.learn.regression.newton import Problem, minimise
 from expecta.learn.regression.splits import GrowthOptions, Proposal, SplitSearch
 
-__all__ = ["Growth"]
-
 EXACT_GRADIENT = 1e-9  # relative norm, of the last fit
 MIN_DROP, N_STEPS = 3e-4, 2  # of the others: share of the loss that a step must promise; steps
 VAST_ENTRIES, VAST_DROP = 1 << 25, 1e-4  # beyond so many numbers a last fit stops earlier

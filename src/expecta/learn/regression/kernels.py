@@ -5,8 +5,6 @@ from __future__ import annotations
 from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import kernel
 
-__all__ = ["add_normal_system", "add_pairs", "multiply"]
-
 
 @kernel
 def multiply(

@@ -16,8 +16,6 @@ from expecta.learn.regression.growth import Growth
 from expecta.learn.regression.losses import LOSSES
 from expecta.learn.regression.splits import GrowthOptions
 
-__all__ = ["GrownCircuit", "grow"]
-
 PATIENCE = 3  # rounds without a better held-out loss
 MIN_PROGRESS = 1e-3  # share by which it must fall to count as better
 CLOSE_TO_BEST = 1e-2  # the smallest circuit within this share of the best loss is taken

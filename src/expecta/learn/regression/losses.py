@@ -10,8 +10,6 @@ from scipy.special import expit
 
 from expecta.common.arrays import Floats
 
-__all__ = ["LOSSES", "Loss"]
-
 
 class Loss(NamedTuple):
     """A loss of targets y at predictions g, convex in g; all are (rows, outputs)."""

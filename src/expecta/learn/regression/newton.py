@@ -12,8 +12,6 @@ from expecta.common.arrays import Floats
 from expecta.learn.regression.features import product
 from expecta.learn.regression.losses import Loss
 
-__all__ = ["Problem", "minimise"]
-
 MAX_STEPS = 40  # of Newton's method
 MAX_ITERATIONS, MAX_ROUGH_ITERATIONS = 500, 10  # of conjugate gradients per step
 MIN_PROGRESS = 1e-4  # share of the promised drop that a step must bring

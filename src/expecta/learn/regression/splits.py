@@ -13,8 +13,6 @@ from expecta.learn.regression.contexts import Shrinkage
 from expecta.learn.regression.features import FeatureTable, normal_system, pair_sums
 from expecta.learn.regression.losses import Loss
 
-__all__ = ["GrowthOptions", "Proposal", "SplitSearch", "SplitSide"]
-
 System: TypeAlias = tuple[Floats, Floats, Floats]  # slope, curvature, penalty
 SHARED, CONTEXT = Shrinkage(0.1, 1.0), Shrinkage(3.0, 10.0)
 MANY_VARIABLES = 64  # beyond which a split of all is dear

@@ -12,8 +12,6 @@ from expecta.common.arrays import Floats, Ints
 from expecta.learn.trees.layout import TreeLayout
 from expecta.learn.trees.tree import joined_in_pairs
 
-__all__ = ["tree_circuit"]
-
 
 def tree_circuit(layout: TreeLayout, theta: Floats) -> ProbabilisticCircuit:
     """Build the circuit of p(x), with a node per state in every layer.

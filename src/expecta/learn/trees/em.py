@@ -12,18 +12,6 @@ from expecta.common.arrays import Floats, Ints
 from expecta.learn.trees.expectation import TreeRows, expected_counts, log_likelihoods
 from expecta.learn.trees.layout import TreeLayout
 
-__all__ = [
-    "EMProblem",
-    "EMSchedule",
-    "TreeModel",
-    "climb",
-    "learn",
-    "mean_log_likelihood",
-    "prior_counts",
-    "prototype_start",
-    "visible_prior",
-]
-
 BATCH_EPOCHS = 4  # in batches, before the steps over all rows ...
 MIN_BATCHES = 10  # ... if there are so many of them
 FIRST_STEP, LAST_STEP = 0.5, 0.1  # weight of a new batch against the counts so far

@@ -34,8 +34,6 @@ from expecta.learn.trees.messages import (
 from expecta.learn.trees.patterns import SharedPatterns, find_patterns
 from expecta.learn.trees.tree import RootedTree
 
-__all__ = ["Counts", "TreeRows", "expected_counts", "log_likelihoods"]
-
 BLOCK_BYTES = 1 << 21  # that the messages of a block of rows may take
 MAX_PARTS = 8  # in which sums over rows are made, whatever the number of threads ...
 MIN_PART_ROWS = 256  # ... of at least so many rows

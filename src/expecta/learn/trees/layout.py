@@ -26,8 +26,6 @@ import numpy as np
 from expecta.common.arrays import Floats, Ints
 from expecta.learn.trees.tree import RootedTree
 
-__all__ = ["TreeLayout"]
-
 
 @dataclass(frozen=True, eq=False)
 class TreeLayout:
@@ -50,8 +48,7 @@ class TreeLayout:
     @cached_property
     def above(self) -> Ints:
         """Number of states of each node's parent; one above the root.  # (nodes,)."""
-        above: Ints = np.append(self.states, 1)[self.tree.parent]
-        return above
+        return np.append(self.states, 1)[self.tree.parent]
 
     @cached_property
     def a_start(self) -> Ints:
@@ -62,8 +59,7 @@ class TreeLayout:
     def b_start(self) -> Ints:
         """Where each node's values start.  # (nodes + 1,)."""
         sizes = self.states.astype(np.int64) * self.cardinalities
-        start: Ints = self.a_start[-1] + np.concatenate([[0], np.cumsum(sizes)])
-        return start
+        return self.a_start[-1] + np.concatenate([[0], np.cumsum(sizes)])
 
     @property
     def size(self) -> int:
@@ -97,5 +93,4 @@ class TreeLayout:
         """Divide every row by its sum; a row of zeros becomes even."""
         total = np.repeat(np.add.reduceat(counts, self.row_start), self.row_length)
         even = 1.0 / np.repeat(self.row_length, self.row_length)
-        out: Floats = np.where(total > 0, counts / np.where(total > 0, total, 1.0), even)
-        return out
+        return np.where(total > 0, counts / np.where(total > 0, total, 1.0), even)

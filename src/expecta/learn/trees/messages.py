@@ -28,18 +28,6 @@ from expecta.common.arrays import Floats, Ints
 from expecta.common.kernels import kernel
 from expecta.learn.trees.patterns import SharedPatterns
 
-__all__ = [
-    "BlockBuffers",
-    "DownSums",
-    "SharedMessages",
-    "TreePass",
-    "TreeTables",
-    "patterns_down",
-    "patterns_up",
-    "rows_down",
-    "rows_up",
-]
-
 MIN_LIKELIHOOD = 2.0**-64  # below it a row of λ is scaled
 
 

@@ -16,8 +16,6 @@ import numpy as np
 from expecta.common.arrays import Bools, Ints
 from expecta.learn.trees.tree import RootedTree
 
-__all__ = ["SharedPatterns", "find_patterns"]
-
 
 class SharedPatterns(NamedTuple):
     """Patterns of a table of rows; nodes are those of the tree."""

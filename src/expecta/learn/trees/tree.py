@@ -14,8 +14,6 @@ from expecta.circuits.vtree import Nested, Vtree
 from expecta.common.arrays import Floats, Ints, frozen, within
 from expecta.common.errors import StructureError
 
-__all__ = ["RootedTree", "joined_in_pairs"]
-
 Part = TypeVar("Part")
 
 
