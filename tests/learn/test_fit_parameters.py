@@ -13,7 +13,7 @@ from expecta import RegressionCircuit, Vtree, config_context, random_regression
 from expecta.circuits import leaf, linear, literal, node
 from expecta.common.errors import DomainError, PropertyError
 from expecta.learn.regression import edge_features, edge_parameters, fit_parameters
-from expecta.learn.regression.features import product
+from expecta.learn.regression.row_features import product
 from strategies import vtrees
 from truth import complete_rows, prediction
 

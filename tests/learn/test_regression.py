@@ -12,9 +12,12 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from expecta import Vtree, config_context
-from expecta.learn.regression import LOSSES, Curve, features, grow
+from expecta.learn.regression import LOSSES, Curve, grow, row_features
 from expecta.learn.regression.curves import MAX_GROUPS
-from expecta.learn.regression.features import (
+from expecta.learn.regression.gates import LeafNode, every_element
+from expecta.learn.regression.growth import FREE, Growth
+from expecta.learn.regression.newton import Problem, minimise
+from expecta.learn.regression.row_features import (
     FeatureTable,
     RowFeatures,
     normal_system,
@@ -23,9 +26,6 @@ from expecta.learn.regression.features import (
     restricted,
     transposed,
 )
-from expecta.learn.regression.gates import LeafNode, every_element
-from expecta.learn.regression.growth import FREE, Growth
-from expecta.learn.regression.newton import Problem, minimise
 from expecta.learn.regression.splits import GrowthOptions, Proposal, SplitSide
 from strategies import vtrees
 
@@ -88,7 +88,7 @@ def test_sums_over_rows(seed, n, width, k):
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_threads_give_the_same_bits(monkeypatch, k):
-    monkeypatch.setattr(features, "MIN_THREADED_WORK", 0)
+    monkeypatch.setattr(row_features, "MIN_THREADED_WORK", 0)
     rng = np.random.default_rng(0)
     for n, width in ((500, 40), (3, 5), (1, 1)):
         A = sparse(random_matrix(rng, n, width))
@@ -521,7 +521,7 @@ def test_weights_are_repetitions(loss):
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_the_same_for_any_number_of_threads(monkeypatch, loss):
-    monkeypatch.setattr(features, "MIN_THREADED_WORK", 0)
+    monkeypatch.setattr(row_features, "MIN_THREADED_WORK", 0)
     X, y, cards = interacting(300)
     y = np.stack([y > 0, y > 1], axis=1).astype(float) if loss == "logistic" else y
     found = []

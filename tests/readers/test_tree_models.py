@@ -25,7 +25,7 @@ from expecta.readers import (
     xgboost,
 )
 from expecta.readers.forms import Form, Linear, Question, Trees
-from expecta.readers.links import apply_link
+from expecta.readers.model_links import apply_link
 from expecta.readers.tree_builder import TreeBuilder, category_positions
 
 pytestmark = pytest.mark.usefixtures("one_thread")

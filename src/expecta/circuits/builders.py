@@ -32,10 +32,10 @@ class Leaf:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class SketchedOr:
     """An OR node over elements."""
 
-    elements: tuple[tuple[Parameter, Leaf | Choice, Leaf | Choice], ...]
+    elements: tuple[tuple[Parameter, Leaf | SketchedOr, Leaf | SketchedOr], ...]
 
 
 def leaf(variable: int, parameters: Sequence[Parameter | None]) -> Leaf:
@@ -53,18 +53,18 @@ def literal(variable: int, value: int) -> Leaf:
     return Leaf(variable, ((value, None),))
 
 
-def node(*elements: tuple[Parameter, Leaf | Choice, Leaf | Choice]) -> Choice:
+def node(*elements: tuple[Parameter, Leaf | SketchedOr, Leaf | SketchedOr]) -> SketchedOr:
     """Make an OR node over ``(parameter, left, right)`` elements."""
     for element in elements:
         if not isinstance(element, tuple) or len(element) != 3:
             raise StructureError(f"an element is (parameter, left, right), not {element!r}")
-        if not all(isinstance(child, Leaf | Choice) for child in element[1:]):
+        if not all(isinstance(child, Leaf | SketchedOr) for child in element[1:]):
             raise StructureError("an element's left and right are nodes: leaf, literal or node")
-    return Choice(elements)
+    return SketchedOr(elements)
 
 
 def assemble(
-    vtree: Vtree, root: Leaf | Choice, cardinalities: Sequence[int] | Ints | None
+    vtree: Vtree, root: Leaf | SketchedOr, cardinalities: Sequence[int] | Ints | None
 ) -> tuple[Structure, list[Parameter | None]]:
     """Lay a formula out along a vtree; returns the structure and each edge's parameter.
 
@@ -72,7 +72,7 @@ def assemble(
     """
     draft = Draft(vtree, cardinalities)
     number: dict[int, int] = {}  # id of a formula -> its number in the draft
-    todo: list[tuple[Leaf | Choice, int, bool]] = [(root, vtree.root, False)]
+    todo: list[tuple[Leaf | SketchedOr, int, bool]] = [(root, vtree.root, False)]
     while todo:
         item, v, children_done = todo.pop()
         if id(item) in number:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from expecta.circuits.builders import Choice, Leaf, assemble
+from expecta.circuits.builders import Leaf, SketchedOr, assemble
 from expecta.circuits.properties import Properties, determinism, normalisation
 from expecta.circuits.structure import Circuit, Structure
 from expecta.circuits.vtree import Vtree
@@ -75,7 +75,7 @@ class ProbabilisticCircuit(Circuit):
 
     @classmethod
     def build(
-        cls, vtree: Vtree, root: Leaf | Choice, cardinalities: Sequence[int] | None = None
+        cls, vtree: Vtree, root: Leaf | SketchedOr, cardinalities: Sequence[int] | None = None
     ) -> ProbabilisticCircuit:
         """Build a circuit from a formula whose parameters are probabilities.
 

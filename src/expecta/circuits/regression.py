@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from expecta.circuits.builders import Choice, Leaf, assemble
+from expecta.circuits.builders import Leaf, SketchedOr, assemble
 from expecta.circuits.properties import Properties, Verdict, determinism
 from expecta.circuits.structure import Circuit, Structure
 from expecta.circuits.vtree import Vtree
@@ -73,7 +73,7 @@ class RegressionCircuit(Circuit):
     def build(
         cls,
         vtree: Vtree,
-        root: Leaf | Choice,
+        root: Leaf | SketchedOr,
         cardinalities: Sequence[int] | None = None,
         *,
         bias: npt.ArrayLike | None = None,

@@ -13,7 +13,7 @@ from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
 from expecta.densities.density import Density
-from expecta.densities.learner import DensityLearner, LearningRecord
+from expecta.densities.density_learner import DensityLearner, LearningRecord
 from expecta.densities.psdd_density import PSDD
 from expecta.densities.tree_densities import ChowLiu, Independent, LatentTree, NaiveBayes
 from expecta.densities.tree_learner import TreeLearner

@@ -8,7 +8,7 @@ from expecta.circuits.constructions import independent
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.vtree import Vtree
 from expecta.common.checks import check_integer, check_number
-from expecta.densities.learner import DensityLearner, LearningTask
+from expecta.densities.density_learner import DensityLearner, LearningTask
 from expecta.densities.tree_densities import ChowLiu
 from expecta.learn.information import mutual_information
 from expecta.learn.psdd import learn_psdd

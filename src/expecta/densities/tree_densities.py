@@ -10,7 +10,7 @@ import numpy as np
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_integer, check_number
-from expecta.densities.learner import LearningTask
+from expecta.densities.density_learner import LearningTask
 from expecta.densities.tree_learner import TreeLearner
 from expecta.learn.information import mutual_information
 from expecta.learn.trees.em import (

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_number
 from expecta.common.errors import DomainError
-from expecta.densities.learner import DensityLearner, LearningRecord, LearningTask
+from expecta.densities.density_learner import DensityLearner, LearningRecord, LearningTask
 from expecta.learn.information import mutual_information
 from expecta.learn.trees.circuit import tree_circuit
 from expecta.learn.trees.em import (

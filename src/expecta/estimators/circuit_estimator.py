@@ -130,13 +130,13 @@ class CircuitEstimator(ExpectedEstimator):
     def _training(self, codes: Ints, weight: Floats, strata: Ints, seeds: Seeds) -> Training:
         """Complete rows with missing values, several times, and choose those to hold out."""
         rows = np.flatnonzero(weight > 0)
-        holes = np.any(codes[rows] < 0, axis=1)
-        times = np.where(holes, self.completions, 1)
+        incomplete = np.any(codes[rows] < 0, axis=1)
+        times = np.where(incomplete, self.completions, 1)
         origin = np.repeat(rows, times)
         full = codes[origin]
-        if np.any(holes):
-            full[np.repeat(holes, times)] = completed(
-                self.refined_.circuit, codes[rows[holes]], self.completions, seeds.completions
+        if np.any(incomplete):
+            full[np.repeat(incomplete, times)] = completed(
+                self.refined_.circuit, codes[rows[incomplete]], self.completions, seeds.completions
             )
         fold = None
         if len(rows) > 1:

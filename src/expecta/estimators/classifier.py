@@ -93,7 +93,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         self.tol = tol
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Learn from a table with or without holes, and a class for each of its rows.
+        """Learn from a table with or without missing values, and a class for each of its rows.
 
         A row of ``sample_weight`` w counts as w rows that are alike, as for `CircuitRegressor`.
         """

@@ -50,11 +50,11 @@ class ExpectedPredictor(ExpectedEstimator):
         Where samples are drawn: standard error to reach, relative to the larger of the
         prediction and the spread of predictions over training rows.
     max_samples
-        At most so many draws per row.
+        Largest number of samples per row.
     missing_is_value
-        Names of columns in which a hole is a value, as it was for the model: nothing is
+        Names of columns in which a missing value is a value, as it was for the model: nothing is
         averaged over there, and the model is told that it is missing. For models that were
-        fitted to rows whose holes carry information.
+        fitted to rows whose missing values carry information.
     tol
         Error of expected probabilities where they are computed by the spectral method.
     random_state
@@ -103,7 +103,7 @@ class ExpectedPredictor(ExpectedEstimator):
         )
 
     def __sklearn_tags__(self) -> Any:
-        """Say what kind of estimator it is: that of the model, and holes are welcome."""
+        """Say what kind of estimator it is: that of the model."""
         tags = super().__sklearn_tags__()
         tags.estimator_type = "classifier" if self._classifies() else "regressor"
         tags.input_tags.allow_nan = True
@@ -133,7 +133,7 @@ class ExpectedPredictor(ExpectedEstimator):
         fixed = {c.name for c in self.density_.encoder_.columns_ if c.plain is not c}
         if fixed != set(self.missing_is_value or ()):
             raise DomainError(
-                f"a hole is a value to the density in the columns {sorted(fixed)}, and "
+                f"a missing value is a value to the density in the columns {sorted(fixed)}, and "
                 f"missing_is_value names {sorted(self.missing_is_value or ())}; let them agree"
             )
         self.n_features_in_ = len(table.names)

@@ -42,8 +42,8 @@ class _Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         Parameters
         ----------
         X
-            A pandas, polars or Arrow table, a dict of columns, or an array; it may have holes
-            (NaN, None, NaT, null), but no infinite numbers. Integers of an array are plain
+            A pandas, polars or Arrow table, a dict of columns, or an array; missing values (NaN,
+            None, NaT, null) are allowed, infinite numbers are not. Integers of an array are plain
             numbers; but where ``density`` has learned from codes, codes with -1 for unknown.
         y
             Ignored.
@@ -90,17 +90,17 @@ class _Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         # where set_output asks for a frame, scikit-learn names its columns in the order of fit
         renamed = _get_output_config("transform", self)["dense"] != "default"
         order = found if renamed else list(range(len(found)))
-        rows = np.flatnonzero(given.holes.any(axis=1))
+        rows = np.flatnonzero(given.missing.any(axis=1))
         if not len(rows):
             return [given.filled({}, order) for _ in range(n)]
-        cells = tuple(given.cells[place].take(rows) for place in places)
+        cells = tuple(given.cells[index].take(rows) for index in places)
         table = Table(given.table.source, tuple(self.density_.columns), len(rows), cells)
         codes = encoder.codes(table)
         evidence = Evidence.rows(self._possible(codes, rows), encoder.cardinalities_)
         columns = [
-            (place, column.name, column.zone)
-            for place, column in zip(places, encoder.columns_, strict=True)
-            if column.kind != "unknown" and given.holes[:, place].any()
+            (index, column.name, column.zone)
+            for index, column in zip(places, encoder.columns_, strict=True)
+            if column.kind != "unknown" and given.missing[:, index].any()
         ]
         return [
             given.filled(
@@ -128,19 +128,19 @@ class _Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         return codes
 
     def _places(self, names: Sequence[str], table: Table, nameless: bool) -> list[int]:
-        """Return where a table has columns: by name, or by place where one has no names."""
+        """Return where a table has columns: by name, or by index where one has no names."""
         if len(table.names) != len(names):
             raise DomainError(
                 f"X has {len(table.names)} features, but {type(self).__name__} is expecting "
                 f"{len(names)} features as input"
             )
-        place = {name: i for i, name in enumerate(table.names)}
-        gone = [name for name in names if name not in place]
+        index = {name: i for i, name in enumerate(table.names)}
+        gone = [name for name in names if name not in index]
         if not table.named or (gone and nameless):
             return list(range(len(names)))
         if gone:
-            raise DomainError(f"the table has no column {gone[0]!r}; {suggestion(gone[0], place)}")
-        return [place[name] for name in names]
+            raise DomainError(f"the table has no column {gone[0]!r}; {suggestion(gone[0], index)}")
+        return [index[name] for name in names]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -194,7 +194,7 @@ class ConditionalMeanImputer(_Imputer):
 
     Numbers, dates and durations: the exact conditional mean under the density, each bin taken
     at the mean of its training numbers; a date is rounded to the day, and a column of
-    integers with holes becomes one of floats (unless its integers are too large for a float).
+    integers with missing values becomes one of floats (unless its integers are too large).
     Categories, Booleans and codes: the value most probable given the known cells. Every cell
     is filled by itself, so that two of a row need not go together. Assumes that being
     unknown says nothing about a value beyond what the known cells say.

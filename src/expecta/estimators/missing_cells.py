@@ -1,4 +1,4 @@
-"""Tables with holes: which cells are unknown, and the same table with those filled."""
+"""Find the missing cells of a table, and return the same table with those filled."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from expecta.tables.table import Table, read_table
 
 
 class Fill(NamedTuple):
-    """What goes into the holes of one column."""
+    """What goes into the missing of one column."""
 
-    holes: Bools  # (rows,)
-    values: npt.NDArray[Any]  # (holes,)
+    missing: Bools  # (rows,)
+    values: npt.NDArray[Any]  # (missing,)
     objects: list[Any]  # the same as Python has them
 
 
@@ -34,7 +34,7 @@ class Given(NamedTuple):
     native: Any
     table: Table
     cells: tuple[Cells, ...]
-    holes: Bools  # (rows, columns)
+    missing: Bools  # (rows, columns)
 
     @classmethod
     def read(cls, X: Any, density: Density) -> Given:
@@ -48,15 +48,15 @@ class Given(NamedTuple):
             if native.dtype.kind in "iu":
                 unknown = (native == -1) & coded
                 table = read_table(np.where(unknown, np.nan, native.astype(np.float64)))
-        cells = tuple(table.column(place) for place in range(len(table.names)))
+        cells = tuple(table.column(index) for index in range(len(table.names)))
         numbers = np.array([_numbers(c) for c in cells]).reshape(len(cells), table.n_rows)
         refuse_infinity(table)
         return cls(native, table, cells, np.isnan(numbers.T))
 
-    def fill(self, place: int, rows: Ints, answer: npt.NDArray[Any], zone: str | None) -> Fill:
-        """Take from the answers for some rows what goes into the holes of a column."""
-        holes, cells = self.holes[:, place], self.cells[place]
-        values = answer[holes[rows]]
+    def fill(self, index: int, rows: Ints, answer: npt.NDArray[Any], zone: str | None) -> Fill:
+        """Take from the answers for some rows what goes into the missing of a column."""
+        missing, cells = self.missing[:, index], self.cells[index]
+        values = answer[missing[rows]]
         objects = values.tolist()
         if zone is not None:
             objects = [time.replace(tzinfo=UTC) for time in objects]
@@ -64,7 +64,7 @@ class Given(NamedTuple):
         if large and values.dtype.kind == "f":  # the known ones would change, made floats
             objects = [round(x) for x in objects]
             values = np.array(objects, object)
-        return Fill(holes, values, objects)
+        return Fill(missing, values, objects)
 
     def filled(self, fills: Mapping[int, Fill], order: list[int]) -> Any:
         """Return the table with some columns filled; frames and dicts in an order."""
@@ -76,8 +76,8 @@ class Given(NamedTuple):
             found = [(items[i], fills.get(i)) for i in order]
             return {key: _into(old, fill) if fill else copy(old) for (key, old), fill in found}
         frame = nw.from_native(native.copy() if self.table.source == "pandas" else native)
-        for place, fill in fills.items():
-            column = frame.get_column(frame.columns[place])
+        for index, fill in fills.items():
+            column = frame.get_column(frame.columns[index])
             series = nw.from_native(_into(column.to_native(), fill), series_only=True)
             frame = frame.with_columns(series.alias(column.name))
         return frame.to_native() if order == sorted(order) else frame[:, order].to_native()
@@ -94,7 +94,7 @@ def _numbers(cells: Cells) -> Floats:
 def _into_array(array: npt.NDArray[Any], fills: Mapping[int, Fill]) -> npt.NDArray[Any]:
     """Fill columns of an array, which becomes one of a wider type only where it must."""
     out = array.copy()
-    for place, (holes, values, objects) in fills.items():
+    for index, (missing, values, objects) in fills.items():
         old, new = out.dtype.kind, values.dtype.kind
         if old in "iu" and new in "iu":
             wide = int(values.max()) > np.iinfo(out.dtype).max
@@ -103,19 +103,20 @@ def _into_array(array: npt.NDArray[Any], fills: Mapping[int, Fill]) -> npt.NDArr
             out = out.astype(np.float64)
         elif not (old == "f" and new in "fiub") and not (old == new and old in "mM"):
             out = out.astype(object)
-        out[holes, place] = objects if out.dtype.kind == "O" else values
+        out[missing, index] = objects if out.dtype.kind == "O" else values
     return out
 
 
 def _into(native: Any, fill: Fill) -> Any:
     """Fill a column of a frame or dict; its type stays if it can hold what is filled in."""
-    holes, values, objects = fill
+    missing, values, objects = fill
     if isinstance(native, np.ndarray):
         return _into_array(np.ma.getdata(native)[:, None], {0: fill})[:, 0]
     if isinstance(native, Sequence):
         rest = iter(objects)
         return [
-            next(rest) if hole else one for one, hole in zip(native, holes.tolist(), strict=True)
+            next(rest) if is_missing else cell
+            for cell, is_missing in zip(native, missing.tolist(), strict=True)
         ]
     series = nw.from_native(native, series_only=True)
     backend, dtype = series.implementation, series.dtype
@@ -131,9 +132,9 @@ def _into(native: Any, fill: Fill) -> Any:
         with suppress(Exception):  # where it cannot be, the column becomes what is filled in
             made = made.cast(getattr(native, kind), **options)
     series = nw.from_native(native.cast(getattr(made, kind)), series_only=True)
-    known = nw.new_series("", ~holes, backend=backend)
-    place = np.maximum(np.cumsum(holes) - 1, 0)
-    return series.zip_with(known, nw.from_native(made, series_only=True)[place]).to_native()
+    known = nw.new_series("", ~missing, backend=backend)
+    index = np.maximum(np.cumsum(missing) - 1, 0)
+    return series.zip_with(known, nw.from_native(made, series_only=True)[index]).to_native()
 
 
 def _into_pandas(native: Any, fill: Fill) -> Any:
@@ -145,5 +146,5 @@ def _into_pandas(native: Any, fill: Fill) -> Any:
     except (TypeError, ValueError):  # the column cannot hold it
         native, made = native.astype(object), type(native)(fill.objects, dtype=object)
     out = native.copy()
-    out.iloc[np.flatnonzero(fill.holes)] = made.array
-    return out.infer_objects() if fill.holes.all() else out
+    out.iloc[np.flatnonzero(fill.missing)] = made.array
+    return out.infer_objects() if fill.missing.all() else out

@@ -50,13 +50,13 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         Bins per number that the circuit tells apart, at least the density's, which has the
         encoder's.
     max_splits
-        At most so many splits of the circuit; 0 makes it additive. How many is chosen by
+        Largest number of splits of the circuit; 0 makes it additive. How many is chosen by
         held-out loss.
     penalties
         Strengths of shrinkage to choose from by held-out loss, as multiples of the default.
     completions
-        Training rows with holes are learned from as so many draws of the density, weighed
-        by how well they go with the row's target.
+        Samples of the density that a training row with missing values is completed by, each
+        weighed by how well it goes with the row's target.
     calibration_rows
         Held-out predictions to calibrate intervals on, beside rows of which all or nothing is
         known; 0 for no calibration, None for 1,000 to 10,000, fewer where they cost more.
@@ -111,7 +111,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         self.calibration_rows = calibration_rows
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Learn from a table with or without holes, and a number for each of its rows.
+        """Learn from a table with or without missing values, and a number for each of its rows.
 
         A row of ``sample_weight`` w counts as w rows that are alike: twice the weights are
         twice the rows, and shrink less. For weights that say which rows matter more, divide

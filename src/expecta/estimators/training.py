@@ -34,7 +34,7 @@ class Training(NamedTuple):
     """Complete rows to learn a circuit from."""
 
     codes: Ints  # (rows, variables)
-    origin: Ints  # (rows,) row of the table; one with holes is completed several times
+    origin: Ints  # (rows,) row of the table; an incomplete one is completed several times
     weight: Floats  # (rows,)
     fold: Ints | None  # (rows,)
     times: Ints  # (rows,) how many completions the row has

@@ -27,7 +27,7 @@ class Sampling:
     rtol
         Standard error of a mean to reach, relative to the larger of the mean and ``scale``.
     max_samples
-        At most so many samples per row of evidence.
+        Largest number of samples per row of evidence.
     scale
         Spread of the model's output.
     random_state

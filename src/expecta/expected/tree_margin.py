@@ -20,7 +20,7 @@ from expecta.expected.sampled_output import CompleteOutputs, SampledOutput
 from expecta.expected.soft_evidence import SoftBoxes
 from expecta.queries.moments import shift_moments
 from expecta.readers.forms import Form
-from expecta.readers.links import apply_link
+from expecta.readers.model_links import apply_link
 
 MAX_BOXES = 200_000  # of a square or a partition; beyond, sampling is used
 MAX_LEVELS = 4096  # values of a distribution

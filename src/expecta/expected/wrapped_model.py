@@ -28,7 +28,7 @@ from expecta.expected.sampling import ControlVariate, SampledMeans, Sampling, sa
 from expecta.queries.impossible import check_possible
 from expecta.queries.moments import shift_moments
 from expecta.readers.forms import Form, Trees
-from expecta.readers.links import apply_link, centre_margins, invert_link
+from expecta.readers.model_links import apply_link, centre_margins, invert_link
 from expecta.tables.cells import Cells
 from expecta.tables.table import Table, read_table
 from expecta.tables.training_rows import TrainingRows

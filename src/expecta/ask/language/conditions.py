@@ -21,7 +21,7 @@ from expecta.ask.language.grammar import (
     Negation,
     Syntax,
 )
-from expecta.ask.language.grammar import Value as Written
+from expecta.ask.language.grammar import Constant as Written
 from expecta.common.errors import DomainError, QueryError
 from expecta.common.text import suggestion
 from expecta.tables import Encoder

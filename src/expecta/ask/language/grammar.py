@@ -47,7 +47,7 @@ class Name(NamedTuple):
     position: int
 
 
-class Value(NamedTuple):
+class Constant(NamedTuple):
     """A number, text or truth value, and where it is written."""
 
     value: str | int | float | bool
@@ -59,14 +59,14 @@ class Compare(NamedTuple):
 
     column: Name
     operator: str
-    value: Value
+    value: Constant
 
 
 class Among(NamedTuple):
     """A column whose value is one of a list."""
 
     column: Name
-    values: tuple[Value, ...]
+    values: tuple[Constant, ...]
 
 
 class Negation(NamedTuple):
@@ -88,8 +88,8 @@ Syntax: TypeAlias = Compare | Among | Negation | Junction
 def parse(query: str) -> Syntax:
     """Read a condition; a `QueryError` points at what cannot be read. Cost: linear in the text.
 
-    >>> parse("30 <= age < 40").parts[0]
-    Compare(column=Name(text='age', position=6), operator='>=', value=Value(value=30, position=0))
+    >>> parse("30 <= age < 40").parts[0].value
+    Constant(value=30, position=0)
     """
     return _Parser(query).whole()
 
@@ -208,12 +208,12 @@ class _Parser:
             left = right
         return parts[0] if len(parts) == 1 else Junction("and", tuple(parts))
 
-    def compare(self, left: Name | Value, operator: _Token, right: Name | Value) -> Compare:
-        if isinstance(left, Name) and isinstance(right, Value):
+    def compare(self, left: Name | Constant, operator: _Token, right: Name | Constant) -> Compare:
+        if isinstance(left, Name) and isinstance(right, Constant):
             return Compare(left, operator.text, right)
-        if isinstance(left, Value) and isinstance(right, Name):
+        if isinstance(left, Constant) and isinstance(right, Name):
             return Compare(right, FLIPPED[operator.text], left)
-        if isinstance(left, Value):
+        if isinstance(left, Constant):
             self.fail("two values are compared; one side is the name of a column", operator)
         assert isinstance(right, Name)
         hint = f"if {right.text!r} is a text, put it in quotes"
@@ -225,7 +225,7 @@ class _Parser:
             right.position,
         )
 
-    def among(self, left: Name | Value) -> Syntax:
+    def among(self, left: Name | Constant) -> Syntax:
         token = self.take()
         negated = token.kind == "not"
         if negated:
@@ -234,13 +234,13 @@ class _Parser:
                     f"{_describe(self.next)} after 'not'; write 'not in', or 'not' first", token
                 )
             self.take()
-        if isinstance(left, Value):
+        if isinstance(left, Constant):
             self.fail("before 'in' is the name of a column, after it are values", token)
         closing = {"(": ")", "[": "]"}.get(self.next.text if self.next.kind == "mark" else "")
         if closing is None:
             self.fail(f"{_describe(self.next)} after 'in'; write values in parentheses", self.next)
         self.take()
-        values: list[Value] = []
+        values: list[Constant] = []
         while self.next.text != closing or self.next.kind != "mark":
             value = self.operand()
             if isinstance(value, Name):
@@ -257,19 +257,19 @@ class _Parser:
         among = Among(left, tuple(values))
         return Negation(among) if negated else among
 
-    def operand(self) -> Name | Value:
+    def operand(self) -> Name | Constant:
         token = self.take()
         if token.kind == "word":
             return Name(token.text, token.position)
         if token.kind == "name":
             return Name(token.text[1:-1].replace("``", "`"), token.position)
         if token.kind == "text":
-            return Value(re.sub(r"\\(['\"\\])", r"\1", token.text[1:-1]), token.position)
+            return Constant(re.sub(r"\\(['\"\\])", r"\1", token.text[1:-1]), token.position)
         if token.kind in ("true", "false"):
-            return Value(token.kind == "true", token.position)
+            return Constant(token.kind == "true", token.position)
         if token.kind == "number":
             whole = token.text.lstrip("+-").isdigit() and len(token.text) < 300
-            return Value(int(token.text) if whole else float(token.text), token.position)
+            return Constant(int(token.text) if whole else float(token.text), token.position)
         if token.kind in KEYWORDS:
             self.fail(
                 f"{_describe(token)} where a column or a value is expected; "

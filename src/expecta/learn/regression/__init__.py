@@ -10,7 +10,7 @@ circuit in two contexts, which deviate from what was by tables of their own, shr
 
 from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.edge_parameters import fit_parameters
-from expecta.learn.regression.learner import GrownCircuit, grow
+from expecta.learn.regression.grow_circuit import GrownCircuit, grow
 from expecta.learn.regression.losses import LOSSES, Loss
 
 __all__ = ["LOSSES", "Curve", "GrownCircuit", "Loss", "fit_parameters", "grow"]

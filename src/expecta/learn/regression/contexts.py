@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from expecta.common.arrays import Floats, Ints
 from expecta.learn.regression.curves import Curve
-from expecta.learn.regression.features import RowFeatures, normal_system, restricted
+from expecta.learn.regression.row_features import RowFeatures, normal_system, restricted
 
 MAX_DENSE = 1200  # parameters of a context up to which its system is solved exactly
 

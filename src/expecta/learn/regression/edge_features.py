@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from expecta.circuits.structure import Structure
 from expecta.common.arrays import Floats, Ints
 from expecta.learn.psdd.fit_psdd import routes
-from expecta.learn.regression.features import transposed
+from expecta.learn.regression.row_features import transposed
 
 BATCH_ROWS = 4096  # that are routed at a time
 

@@ -13,9 +13,9 @@ from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Floats, Ints, within
 from expecta.common.errors import DomainError
 from expecta.learn.regression.edge_features import EdgeFeatures, predict
-from expecta.learn.regression.features import pair_sums, product
 from expecta.learn.regression.losses import LOSSES, Loss
 from expecta.learn.regression.newton import Problem, minimise
+from expecta.learn.regression.row_features import pair_sums, product
 
 MAX_DENSE = 2000  # parameters up to which conjugate gradients have a dense system to help them
 ROUGH_GRADIENT, EXACT_GRADIENT = 1e-5, 1e-7  # of that at zero: to choose a penalty, at the end

@@ -14,7 +14,6 @@ from expecta.common.arrays import Floats
 from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
 from expecta.learn.regression.contexts import ContextModels
-from expecta.learn.regression.features import FeatureTable, product, transposed
 from expecta.learn.regression.gates import (
     Element,
     LeafNode,
@@ -27,6 +26,7 @@ from expecta.learn.regression.gates import (
 )
 from expecta.learn.regression.losses import Loss
 from expecta.learn.regression.newton import Problem, minimise
+from expecta.learn.regression.row_features import FeatureTable, product, transposed
 from expecta.learn.regression.splits import GrowthOptions, Proposal, SplitSearch
 
 EXACT_GRADIENT = 1e-9  # relative norm, of the last fit
@@ -242,20 +242,20 @@ class Growth:
                 theta = context.theta[start : start + curve.size]
                 tables[number, int(self.table.order[position])] = curve.basis @ theta
                 start += curve.size
-        built: dict[int, builders.Leaf | builders.Choice] = {}
+        built: dict[int, builders.Leaf | builders.SketchedOr] = {}
 
-        def build(node: LeafNode | OrNode) -> builders.Leaf | builders.Choice:
+        def build(node: LeafNode | OrNode) -> builders.Leaf | builders.SketchedOr:
             if id(node) in built:
                 return built[id(node)]
             if isinstance(node, LeafNode):
                 table = np.sum([tables[c, node.variable] for c in node.contexts], axis=0)
                 values = np.flatnonzero(node.allowed).tolist()
-                gate: builders.Leaf | builders.Choice = builders.Leaf(
+                gate: builders.Leaf | builders.SketchedOr = builders.Leaf(
                     node.variable, tuple((value, table[value]) for value in values)
                 )
             else:
                 zero = np.zeros_like(constants[0])
-                gate = builders.Choice(
+                gate = builders.SketchedOr(
                     tuple(
                         (
                             sum((constants[c] for c in e.contexts), zero),

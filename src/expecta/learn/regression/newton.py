@@ -9,8 +9,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from expecta.common.arrays import Floats
-from expecta.learn.regression.features import product
 from expecta.learn.regression.losses import Loss
+from expecta.learn.regression.row_features import product
 
 MAX_STEPS = 40  # of Newton's method
 MAX_ITERATIONS, MAX_ROUGH_ITERATIONS = 500, 10  # of conjugate gradients per step

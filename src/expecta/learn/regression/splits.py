@@ -10,8 +10,8 @@ import scipy.linalg
 
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.learn.regression.contexts import Shrinkage
-from expecta.learn.regression.features import FeatureTable, normal_system, pair_sums
 from expecta.learn.regression.losses import Loss
+from expecta.learn.regression.row_features import FeatureTable, normal_system, pair_sums
 
 System: TypeAlias = tuple[Floats, Floats, Floats]  # slope, curvature, penalty
 SHARED, CONTEXT = Shrinkage(0.1, 1.0), Shrinkage(3.0, 10.0)

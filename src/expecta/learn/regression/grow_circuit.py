@@ -11,9 +11,9 @@ from expecta.circuits.regression import RegressionCircuit
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, Ints
 from expecta.learn.regression.curves import Curve
-from expecta.learn.regression.features import FeatureTable
 from expecta.learn.regression.growth import Growth
 from expecta.learn.regression.losses import LOSSES
+from expecta.learn.regression.row_features import FeatureTable
 from expecta.learn.regression.splits import GrowthOptions
 
 PATIENCE = 3  # rounds without a better held-out loss

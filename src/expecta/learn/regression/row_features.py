@@ -19,7 +19,7 @@ from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
 from expecta.learn.regression.curves import Curve
-from expecta.learn.regression.kernels import add_normal_system, add_pairs, multiply
+from expecta.learn.regression.sparse_kernels import add_normal_system, add_pairs, multiply
 
 MIN_THREADED_WORK = 1 << 19  # multiply-adds; below, a second thread costs more than it brings
 BATCH_ROWS = 1 << 14  # rows whose features are made at a time: bounds the memory
