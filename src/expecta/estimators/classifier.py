@@ -12,12 +12,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from expecta.circuits.constructions import linear
-from expecta.common.arrays import Floats
 from expecta.common.checks import check_integer, check_number
 from expecta.common.errors import DomainError
 from expecta.estimators.circuit_estimator import DEFAULT_PENALTY, CircuitEstimator
 from expecta.estimators.training import Seeds
-from expecta.expected.expected_model import ModelRows
 from expecta.expected.learned_circuit import LearnedCircuit
 from expecta.queries.pair import Pair
 from expecta.queries.spectral import check_tolerance
@@ -129,10 +127,6 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
 
     def _classifies(self) -> bool:
         return True
-
-    def _labels(self, rows: ModelRows, scores: Floats) -> npt.NDArray[Any]:
-        """Return the class of greatest expected probability; the first, of an impossible row."""
-        return self.classes_[np.argmax(scores, axis=1)]
 
     def predict_proba(
         self, X: Any, *, method: str = "spectral", order: int = 1, return_error: bool = False

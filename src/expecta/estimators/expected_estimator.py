@@ -26,6 +26,7 @@ from expecta.expected.expected_model import ExpectedModel, ModelRows
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.expected.row_distributions import RowDistributions, check_coverage
 from expecta.queries.impossible import check_possible
+from expecta.queries.output_distribution import Distribution
 from expecta.tables.estimator_inputs import read_target
 from expecta.tables.training_rows import TrainingRows
 
@@ -52,6 +53,7 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
     training_rows_: TrainingRows | None  # beside which answers about groups stand
     noise_: float  # standard deviation of y about predictions of complete rows
     calibration_: Calibration
+    classes_: npt.NDArray[Any]  # of a classifier
     random_state: Any
 
     # -- what answers -----------------------------------------------------------------
@@ -132,9 +134,9 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         shaped = [part[:, 0] if model.n_outputs == 1 else part for part in parts]
         return shaped[0] if len(shaped) == 1 else tuple(shaped)
 
-    @abstractmethod
     def _labels(self, rows: ModelRows, scores: Floats) -> npt.NDArray[Any]:
-        """Return the classes of rows, given the expected score of each class."""
+        """Return the class of the greatest score; the first, of a row that is impossible."""
+        return self.classes_[np.argmax(scores, axis=1)]
 
     @available_if(is_classification)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, *, return_error: bool = False) -> Any:
@@ -179,7 +181,9 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
     # -- the uncertainty of y ---------------------------------------------------------
 
-    def predict_distribution(self, X: Any, *, noise: float | None = None) -> RowDistributions:
+    def predict_distribution(
+        self, X: Any, *, noise: float | None = None
+    ) -> Distribution | RowDistributions:
         """Distribution of y given the known inputs: unknown inputs and residual noise together.
 
         Not calibrated. It is exact for circuits and additive models, and for others a normal

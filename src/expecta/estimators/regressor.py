@@ -193,6 +193,3 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
 
     def _classifies(self) -> bool:
         return False
-
-    def _labels(self, rows: ModelRows, scores: Floats) -> npt.NDArray[Any]:
-        raise TypeError("a regressor has no classes")

@@ -14,6 +14,7 @@ from expecta.common.text import suggestion
 from expecta.densities.density import Density
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.expected.row_distributions import RowDistributions
+from expecta.queries.output_distribution import Distribution
 from expecta.tables.table import Table
 
 
@@ -97,7 +98,7 @@ class ExpectedModel(ABC):
         """Compute moments of the margin, or raise a TypeError.  # (rows, outputs, order + 1)."""
 
     @abstractmethod
-    def distribution(self, rows: ModelRows, noise: float) -> RowDistributions:
+    def distribution(self, rows: ModelRows, noise: float) -> Distribution | RowDistributions:
         """Distribution of the margin plus normal noise, for each row."""
 
     def cdf(self, rows: ModelRows, y: Floats, noise: float, tol: float) -> Floats:

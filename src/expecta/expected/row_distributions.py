@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,37 +14,24 @@ from expecta.common.errors import DomainError
 from expecta.queries.output_distribution import Distribution
 
 
-class RowDistributions(Protocol):
+class RowDistributions(ABC):
     """A distribution for each row of a batch, asked of all rows at once.
 
     A question is a number, a list of m, or an array (rows, m) with different numbers for
     each row; answers have shape (rows,) or (rows, m).
     """
 
+    @abstractmethod
     def cdf(self, c: npt.ArrayLike) -> Floats:
         """P(y <= c)."""
 
-    def above(self, c: npt.ArrayLike) -> Floats:
-        """P(y > c)."""
-
+    @abstractmethod
     def density(self, y: npt.ArrayLike) -> Floats:
         """Density of y."""
 
+    @abstractmethod
     def quantile(self, q: npt.ArrayLike) -> Floats:
         """Least c with P(y <= c) >= q."""
-
-    def interval(self, coverage: float = 0.9) -> tuple[Floats, Floats]:
-        """Return the ends of the central interval that holds y with this probability."""
-
-
-class _PerRow:
-    """What follows from a cdf and quantiles."""
-
-    def cdf(self, c: npt.ArrayLike) -> Floats:
-        raise NotImplementedError
-
-    def quantile(self, q: npt.ArrayLike) -> Floats:
-        raise NotImplementedError
 
     def above(self, c: npt.ArrayLike) -> Floats:
         """P(y > c)."""
@@ -57,7 +44,7 @@ class _PerRow:
         return ends[..., 0], ends[..., 1]
 
 
-class NormalDistribution(_PerRow):
+class NormalDistribution(RowDistributions):
     """Normal distributions with each row's mean and standard deviation.
 
     An approximation by two moments, for models whose whole distribution is not computed. A
@@ -100,7 +87,7 @@ class NormalDistribution(_PerRow):
         return out if at.ndim else out[:, 0]
 
 
-class ShiftedDistribution(_PerRow):
+class ShiftedDistribution(RowDistributions):
     """A pair's distributions with a number added to each row."""
 
     def __init__(self, base: Distribution, shift: Floats) -> None:
