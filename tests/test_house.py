@@ -1,0 +1,96 @@
+"""The rules of the house: one name is one thing, and the map of the code is true."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "expecta"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+MAP = ROOT / "docs" / "architecture.md"
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+SHARED_NAMES = {"__init__.py", "__main__.py"}  # that Python gives to a file
+CODE = re.compile(r"`([^`\n]+)`")
+# A folder, or a file in a folder; from the root, from src or from src/expecta.
+PATH = re.compile(
+    r"(?<![\w/.])((?:[\w.-]+/)+(?:[\w-]+\.(?:py|md|toml|csv|parquet|svg))?)(?![\w/*.<-])"
+)
+
+
+def repeated(names):
+    """Names that stand for more than one thing, with the files that have them."""
+    paths = defaultdict(list)
+    for name, path in names:
+        paths[name].append(path)
+    return {name: paths[name] for name in paths if len(paths[name]) > 1}
+
+
+def classes():
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                yield node.name, str(path.relative_to(PACKAGE))
+
+
+def exists(path):
+    return any((base / path).exists() for base in (ROOT, ROOT / "src", PACKAGE))
+
+
+def test_no_class_name_is_defined_twice():
+    assert repeated(classes()) == {}
+
+
+def test_no_file_name_is_used_twice():
+    modules = [path for path in MODULES if path.name not in SHARED_NAMES]
+    assert repeated((path.name, str(path.relative_to(PACKAGE))) for path in modules) == {}
+
+
+def test_every_folder_is_a_layer_and_is_on_the_map():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert set(layers) == folders
+    table = re.findall(r"^\| `(\w+)/` \|", MAP.read_text(encoding="utf-8"), re.MULTILINE)
+    assert table == layers  # in their order
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_that_a_page_names_exists(page):
+    text = page.read_text(encoding="utf-8")
+    paths = {
+        path
+        for code in CODE.findall(text)
+        for path in PATH.findall(code)
+        if not path.startswith(("build/", "../"))
+    }
+    assert [path for path in sorted(paths) if not exists(path)] == []
+
+
+def test_every_path_of_the_map_exists():
+    text = MAP.read_text(encoding="utf-8")
+    paths = set(re.findall(r"(?:[\w-]+/)+[\w-]+\.(?:py|md|toml|csv)", text))
+    assert len(paths) > 80
+    assert [path for path in sorted(paths) if not exists(path)] == []
+
+
+def test_every_function_that_the_map_names_is_in_its_file():
+    """A step of a walk is written as a file, a colon, and names of that file."""
+    steps = re.findall(r"`([\w/]+\.py)`: ((?:`[\w.]+`(?:, )?)+)", MAP.read_text(encoding="utf-8"))
+    assert len(steps) > 30
+    missing = []
+    for path, names in steps:
+        code = (PACKAGE / path).read_text(encoding="utf-8")
+        for name in re.findall(r"`([\w.]+)`", names):
+            for part in name.split("."):
+                if not re.search(rf"^ *(?:def|class) {part}\b|^{part}\b.*=", code, re.MULTILINE):
+                    missing.append((path, name))
+    assert missing == []
