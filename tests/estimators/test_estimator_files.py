@@ -19,6 +19,7 @@ from expecta import (
     CircuitRegressor,
     DomainError,
     Encoder,
+    FormatError,
     Independent,
     LatentTree,
     NaiveBayes,
@@ -300,9 +301,9 @@ def test_what_has_no_place_in_a_file(tmp_path):
 
 def test_the_class_of_a_file_is_the_one_asked_for(tmp_path):
     for name, kind, other in (
-        ("two", CircuitRegressor, "holds a CircuitClassifier, not a CircuitRegressor"),
-        ("regressor", CircuitClassifier, "holds a CircuitRegressor, not a CircuitClassifier"),
+        ("two", CircuitRegressor, "class CircuitClassifier, not CircuitRegressor"),
+        ("regressor", CircuitClassifier, "class CircuitRegressor, not CircuitClassifier"),
     ):
         FITTED[name].save(tmp_path / "model")
-        with pytest.raises(DomainError, match=other):
+        with pytest.raises(FormatError, match=other):
             kind.load(tmp_path / "model")

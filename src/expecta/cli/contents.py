@@ -131,26 +131,29 @@ def read(path: Path, vtree_file: Path | None = None) -> Contents:
 
 def _read_estimator(path: Path) -> Contents:
     from expecta.cli.models import load
+    from expecta.estimators import ExpectedPredictor
 
-    model = load(path)
+    model: Any = load(path)
     rows = model.training_rows_
     more: dict[str, Any] = {
         "model": type(model).__name__,
         "target": model.target_name_,
         "density": type(model.density_).__name__,
-        "splits": model.n_splits_,
         "rows_in_file": rows is not None,
     }
+    if isinstance(model, ExpectedPredictor):
+        more["wrapped model"] = model.expected_model.name
+    else:
+        more["splits"] = model.n_splits_
     if rows is not None:
         more["rows"] = len(rows)
     if hasattr(model, "noise_"):
         more["noise"] = model.noise_
     if hasattr(model, "classes_"):
         more["classes"] = [str(label) for label in model.classes_.tolist()]
-    pair = model.pair_
-    return Contents(
-        path, "estimator", pair.p.vtree, pair.p, pair.g, model.encoder_, tuple(more.items())
-    )
+    p = model.expected_model.density.circuit
+    g = getattr(model, "circuit_", None)
+    return Contents(path, "estimator", p.vtree, p, g, model.encoder_, tuple(more.items()))
 
 
 def _read_text(path: Path, vtree_file: Path | None) -> Contents:

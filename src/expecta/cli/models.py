@@ -14,26 +14,26 @@ from expecta.cli import table_files
 from expecta.cli.output import note
 from expecta.common.errors import DomainError, FormatError
 from expecta.common.text import suggestion
-from expecta.estimators.circuit_estimator import CircuitEstimator
+from expecta.estimators.expected_estimator import ExpectedEstimator
 from expecta.tables.category_column import CategoryColumn
 from expecta.tables.column import Column
 
 MAX_SHOWN = 3  # unseen values that a note names
 
 
-def load(path: Path) -> CircuitEstimator:
+def load(path: Path) -> ExpectedEstimator:
     """Read a model that ``expecta fit``, or an estimator's ``save``, wrote."""
     if str(path) == "-":
         raise DomainError("models are not read from standard input; name the model's file")
     try:
-        return CircuitEstimator.load(path)
+        return ExpectedEstimator.load(path)
     except FormatError:
         if not table_files.is_table(str(path)):
             raise
         raise DomainError(f"{path} is a table; the model comes first: MODEL, then TABLE") from None
 
 
-def load_for(path: Path, of: str | None) -> CircuitEstimator:
+def load_for(path: Path, of: str | None) -> ExpectedEstimator:
     """Read a model of which one class is asked about, if it has classes."""
     model = load(path)
     classes = getattr(model, "classes_", None)
@@ -53,7 +53,7 @@ def load_for(path: Path, of: str | None) -> CircuitEstimator:
     return model
 
 
-def read_rows(model: CircuitEstimator, path: str, *, typed: bool = False) -> tuple[Any, Any]:
+def read_rows(model: ExpectedEstimator, path: str, *, typed: bool = False) -> tuple[Any, Any]:
     """Read a table, and return it as it was written and as the model takes it.
 
     Of CSV every cell is the text that was in the file, so that it can be written again, unless
@@ -72,7 +72,7 @@ def _is_text(column: Column) -> bool:
     return isinstance(column, CategoryColumn) and all(isinstance(value, str) for value in values)
 
 
-def _aligned(model: CircuitEstimator, table: Any) -> Any:
+def _aligned(model: ExpectedEstimator, table: Any) -> Any:
     """Return the model's columns of an Arrow table; those that it lacks are unknown."""
     import pyarrow as pa
 
@@ -92,7 +92,7 @@ def _aligned(model: CircuitEstimator, table: Any) -> Any:
     return rows
 
 
-def _tell_unseen(model: CircuitEstimator, table: Any) -> None:
+def _tell_unseen(model: ExpectedEstimator, table: Any) -> None:
     """Note categories that are not in the training data: they count as unknown."""
     codes = model.encoder_.codes(table)
     for variable, column in enumerate(model.encoder_.columns_):
@@ -109,7 +109,7 @@ def _tell_unseen(model: CircuitEstimator, table: Any) -> None:
         )
 
 
-def row_of(model: CircuitEstimator, text: str) -> dict[str, Any]:
+def row_of(model: ExpectedEstimator, text: str) -> dict[str, Any]:
     """Read one row, written as ``age=40,smoker=yes``; what it does not name is unknown."""
     row: dict[str, Any] = {}
     for part in next(csv.reader([text], skipinitialspace=True), []):

@@ -15,7 +15,7 @@ from expecta.cli.output import answer
 from expecta.common.errors import DomainError
 
 if TYPE_CHECKING:
-    from expecta.estimators.circuit_estimator import CircuitEstimator
+    from expecta.estimators.expected_estimator import ExpectedEstimator
 
 
 def ask(
@@ -224,7 +224,7 @@ def _rows(model: Any, table: str | None, row: str | None = None) -> Any:
     return rows.slice(int(row), 1)
 
 
-def _load(path: Path, of: str | None = None, *, classes: bool = True) -> CircuitEstimator:
+def _load(path: Path, of: str | None = None, *, classes: bool = True) -> ExpectedEstimator:
     """Read a model; its libraries are imported only now, so that help appears at once."""
     from expecta.cli import models
 

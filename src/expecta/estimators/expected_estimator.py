@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from expecta.ask.asking import Asking
 from expecta.common.arrays import Floats
-from expecta.common.errors import DomainError
+from expecta.common.errors import DomainError, FormatError
 from expecta.densities.density import Density
 from expecta.estimators.calibration import Calibration, calibrate, least_noise
 from expecta.estimators.training import Seeds, size
@@ -27,6 +27,7 @@ from expecta.expected.expected_output import ExpectedOutput
 from expecta.expected.row_distributions import RowDistributions, check_coverage
 from expecta.queries.impossible import check_possible
 from expecta.queries.output_distribution import Distribution
+from expecta.tables import Encoder
 from expecta.tables.estimator_inputs import read_target
 from expecta.tables.training_rows import TrainingRows
 
@@ -55,6 +56,11 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
     calibration_: Calibration
     classes_: npt.NDArray[Any]  # of a classifier
     random_state: Any
+
+    @property
+    @abstractmethod
+    def encoder_(self) -> Encoder:
+        """What the density's variables are to the user."""
 
     # -- what answers -----------------------------------------------------------------
 
@@ -200,6 +206,8 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         model = self.expected_model
         if noise is None:
             noise = 0.0 if self._classifies() else self._calibrated().noise_
+        if not 0 <= noise < np.inf:
+            raise DomainError(f"noise is a finite number of at least 0, not {noise!r:.40}")
         return model.distribution(model.rows(X), noise)
 
     @available_if(is_regression)  # type: ignore[untyped-decorator]
@@ -298,7 +306,9 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         """Write the estimator into one file. Atomic.
 
         The file holds the *training rows*, which answers about groups are compared with; to
-        pass a model on without its data, leave them out by ``rows=False``.
+        pass a model on without its data, leave them out by ``rows=False``. Of a model that was
+        fitted elsewhere it holds what was read of it, not the model: trees, or a sum of a
+        table or a multiple of each column. A model that is sampled cannot be saved.
         """
         from expecta.estimators.estimator_files import ESTIMATOR_FILE
 
@@ -315,7 +325,9 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
         estimator = ESTIMATOR_FILE.load(path)
         if not isinstance(estimator, cls):
-            raise DomainError(f"{path} holds a {type(estimator).__name__}, not a {cls.__name__}")
+            kind = type(estimator).__name__
+            problem = f"this file holds a model of class {kind}, not {cls.__name__}: "
+            raise FormatError(str(path), None, f"{problem}read it with {kind}.load")
         return estimator
 
     def __sklearn_tags__(self) -> Any:

@@ -122,6 +122,8 @@ class ExpectedPredictor(ExpectedEstimator):
         """
         if getattr(self, "wrapped_", None) is not None and self.template_.rows is None:
             raise DomainError("the model is not in the file: wrap and fit it anew where it is")
+        for name in ("noise_", "calibration_"):  # of what was learned before
+            self.__dict__.pop(name, None)
         table = read_table(X)
         given = self.density
         if given is not None and not isinstance(given, Density):
@@ -220,6 +222,16 @@ class ExpectedPredictor(ExpectedEstimator):
         """The model and its density: what computes every answer."""
         self._model_key()
         return self.wrapped_
+
+    @property
+    def encoder_(self) -> Encoder:
+        """What the density's variables are to the user."""
+        return self.expected_model.density.encoder_
+
+    @property
+    def target_name_(self) -> str:
+        """What the model's output is called: as y of ``fit`` was, if it had a name."""
+        return "prediction" if self.training_rows_ is None else self.training_rows_.name
 
     def _model_key(self) -> tuple[Any, ...]:
         if not hasattr(self, "wrapped_"):

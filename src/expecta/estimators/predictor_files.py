@@ -45,6 +45,9 @@ class SavedModel:
             self.classes_ = classes
             setattr(self, "decision_function" if margins_only else "predict_proba", self.predict)
 
+    def __repr__(self) -> str:
+        return f"SavedModel({self.name!r})"
+
     def predict(self, X: Any) -> NoReturn:
         """Refuse: a file holds what was read of a model, not the model."""
         raise DomainError(
@@ -85,8 +88,8 @@ class AffineTerms:
             scale = np.abs(terms).max() + np.abs(slope[i]).max() * np.abs(x).max()
             if not np.allclose(x[:, None] * slope[i] + intercept[i], terms, 0, AFFINE_TOL * scale):
                 raise DomainError(
-                    f"a file cannot hold this model: a transformer bends column {column.name!r}; "
-                    f"use pickle"
+                    f"a file cannot hold this model: what column {column.name!r} adds is "
+                    f"not a multiple of it (a transformer comes before); use pickle"
                 )
         return cls(slope, intercept, affine)
 

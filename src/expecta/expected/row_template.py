@@ -147,7 +147,8 @@ class RowTemplate:
                 rare, share = self._rare[i]
                 some = codes[:, variable] == len(column.values)
                 values[some] = rng.choice(rare, np.count_nonzero(some), p=share)
-            known = cells.known[rows]
+            # a category that the density does not know counts as unknown
+            known = (cells.known & (column.encode(cells) >= 0))[rows]
             if known.any():
                 own = _values(cells)
                 if own.dtype.kind != values.dtype.kind:

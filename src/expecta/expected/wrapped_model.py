@@ -30,6 +30,7 @@ from expecta.queries.moments import shift_moments
 from expecta.readers.forms import Form, Trees
 from expecta.readers.model_links import apply_link, centre_margins, invert_link
 from expecta.tables.cells import Cells
+from expecta.tables.estimator_inputs import refuse_infinity
 from expecta.tables.table import Table, read_table
 from expecta.tables.training_rows import TrainingRows
 
@@ -101,7 +102,9 @@ class WrappedModel(ExpectedModel):
 
     def read(self, X: Any) -> Table:
         """Read rows that a user gave."""
-        return read_table(X)
+        table = read_table(X)
+        refuse_infinity(table)
+        return table
 
     def hide(self, rows: ModelRows, which: Ints, hidden: Bools) -> ModelRows:
         """Return some of the rows with further cells unknown.  # hidden: (which, variables)."""
@@ -115,6 +118,14 @@ class WrappedModel(ExpectedModel):
         return ModelRows(masked, self.density.encoder_.codes(masked))
 
     # -- rows -------------------------------------------------------------------------
+
+    def complete_rows(self, rows: ModelRows) -> Bools:
+        """Which rows the model itself answers; of one that was saved, the form.  # (rows,)."""
+        complete = self.template.complete_rows(rows.table)
+        if self._ask_model is None:  # to a form, an unseen category is unknown
+            variables = [self.density.encoder_.variable(name) for name in self.template.columns]
+            complete &= np.all(rows.codes[:, variables] >= 0, axis=1)
+        return complete
 
     def complete_outputs(self, rows: ModelRows, which: Ints) -> Floats:
         """Return all outputs of complete rows: the model's own, or those of its form."""
@@ -148,7 +159,7 @@ class WrappedModel(ExpectedModel):
         return answers
 
     def _answer(self, rows: ModelRows, *, std: bool = False) -> RowAnswers:
-        complete = self.template.complete_rows(rows.table)
+        complete = self.complete_rows(rows)
         mean, error, spread = np.zeros((3, len(complete), self.n_outputs))
         which = np.flatnonzero(complete)
         if len(which):
@@ -193,13 +204,15 @@ class WrappedModel(ExpectedModel):
         return self.route.margin.variance(self.route.form, rows.codes[which])
 
     def _sampled(self, rows: ModelRows, which: Ints, *, with_control: bool) -> SampledMeans:
-        codes = rows.codes[which]
+        codes, offset = rows.codes[which], self._offset(rows, which)
 
         def draw(some: Ints, counts: Ints, rng: np.random.Generator) -> Floats:
             drawn = self.density.circuit.sample(int(counts.max()), given=codes[some], seed=rng)
             keep = np.arange(drawn.shape[1])[None] < counts[:, None]
             if self._ask_model is None:
-                return self.sample_outputs(drawn[keep], rng)
+                assert self.route is not None
+                margin = self.route.margin.mean(drawn[keep])
+                return self._respond(margin + offset[np.repeat(some, counts)])
             filled = self.template.filled(
                 rows.table, which[np.repeat(some, counts)], drawn[keep], self.density, rng
             )
@@ -241,33 +254,51 @@ class WrappedModel(ExpectedModel):
         return moments if central else shift_moments(moments, self.margin(rows))
 
     def distribution(self, rows: ModelRows, noise: float) -> RowDistributions:
-        """Distribution of the first output plus normal noise, for each row.
+        """Distribution of a regressor's output, or a classifier's margin, plus normal noise.
 
-        Exact for a model that adds up a function of each column and has no link; for all
-        others a normal distribution of the right mean and variance, an approximation.
+        Exact for a model that adds up a function of each column, if its output is the sum or
+        it is a classifier; for all others a normal distribution of the right mean and
+        variance, an approximation.
         """
-        route, tol = self.route, self.tol
-        if route and route.form.link == "identity" and isinstance(route.margin, AdditiveMargin):
-            complete = self.template.complete_rows(rows.table)
-            codes = np.where(complete[:, None], -1, rows.codes).astype(np.int32)
-            base = route.margin.distribution(codes, noise, tol)
-            shift = self._offset(rows, np.arange(len(codes)))[:, 0]
-            at: Floats = np.zeros(np.count_nonzero(complete))
-            if len(at):
-                at = self.complete_outputs(rows, np.flatnonzero(complete))[:, 0]
-            shift[complete] = 0.0
-            return ShiftedDistribution(base.pinned(complete, at), shift)
+        on_margin = self.classes is not None
+        if on_margin or (self.route is not None and self.route.form.link == "identity"):
+            margin = self.margin(rows)
+            if margin.shape[1] != 1:
+                raise DomainError("there are several margins; predict_moments has those of each")
+            assert self.route is not None
+            if isinstance(self.route.margin, AdditiveMargin):
+                return self._margin_distribution(self.route.margin, rows, noise, on_margin)
+            if on_margin:
+                variance = self.moments(rows, 2, central=True)[:, 0, 2]
+                spread = np.sqrt(np.maximum(variance, 0.0))
+                return NormalDistribution(margin[:, 0], np.hypot(spread, noise))
         answers = self.answer(rows, std=True)
         return NormalDistribution(answers.mean[:, 0], np.hypot(answers.std[:, 0], noise))
 
-    # -- classes ----------------------------------------------------------------------
+    def _margin_distribution(
+        self, margin: AdditiveMargin, rows: ModelRows, noise: float, on_margin: bool
+    ) -> RowDistributions:
+        complete = self.complete_rows(rows)
+        codes = np.where(complete[:, None], -1, rows.codes).astype(np.int32)
+        shift = self._offset(rows, np.arange(len(codes)))[:, 0]
+        shift[complete] = 0.0
+        which = np.flatnonzero(complete)
+        at: Floats = np.zeros(0)
+        if len(which):
+            at = (self._margin if on_margin else self.complete_outputs)(rows, which)[:, 0]
+        base = margin.distribution(codes, noise, self.tol)
+        return ShiftedDistribution(base.pinned(complete, at), shift)
 
     def explain_exactness(self) -> str:
         """Say what is exact, what is not, and why, a sentence in each line."""
         template = self.template
         seen = ", ".join(sorted(template.missing_is_value))
         last = [f"A missing value is a value in {seen}: the model sees it as it is."] * bool(seen)
-        last.append("Complete rows: the model's own answer.")
+        last.append(
+            "Complete rows: the model's own answer."
+            if self._ask_model is not None
+            else "Complete rows: as what was read of the model says; it is not in the file."
+        )
         if self.route is None:
             why = self.why[0].upper() + self.why[1:]
             lines = [
