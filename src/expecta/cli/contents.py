@@ -117,6 +117,8 @@ def read(path: Path, vtree_file: Path | None = None) -> Contents:
         circuit = density.circuit
         more = (("density", type(density).__name__),)
         return Contents(path, kind, circuit.vtree, circuit, None, density.encoder_, more)
+    if kind == "encoder":
+        raise DomainError(f"{path} holds an encoder, which has no circuit; use Encoder.load")
     if kind == "pair":
         pair = Pair.load(path)
         return Contents(path, kind, pair.p.vtree, pair.p, pair.g)
