@@ -1,8 +1,8 @@
 """Predict with unknown inputs, and ask a model about groups of people.
 
-First what ``expecta demo`` does: learn what people cost an insurer, predict with holes, ask
-about groups, draw, report. Then how expected predictions compare with boosted trees that are
-given the holes, and with means filled in, for patients of whom 0 to 90% of the measurements
+First what ``expecta demo`` does: learn what people cost an insurer, predict with missing values,
+ask about groups, draw, report. Then how expected predictions compare with boosted trees that are
+given missing values, and with means filled in, for patients of whom 0 to 90% of the measurements
 are missing. The tables come with Expecta and scikit-learn. Nothing is downloaded.
 """
 
@@ -42,17 +42,17 @@ def predict_charges() -> None:
     report = Table(
         "unknown columns",
         "expected prediction",
-        "boosted trees, given the holes",
+        "boosted trees, given missing values",
         "90% interval covers",
         "its width",
         title=f"root mean squared error on {len(y)} people",
     )
     rng = np.random.default_rng(0)
     for unknown in range(6):
-        holes = np.argsort(rng.random((len(y), 6)), axis=1) < unknown
+        missing = np.argsort(rng.random((len(y), 6)), axis=1) < unknown
         rows = {
-            name: [None if hole else cell for cell, hole in zip(cells, gone, strict=True)]
-            for (name, cells), gone in zip(test.items(), holes.T, strict=True)
+            name: [None if hidden else cell for cell, hidden in zip(cells, gone, strict=True)]
+            for (name, cells), gone in zip(test.items(), missing.T, strict=True)
         }
         ends = model.predict_interval(rows)
         inside = np.mean((ends[:, 0] <= y) & (y <= ends[:, 1]))
