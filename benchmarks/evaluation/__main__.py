@@ -34,7 +34,8 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     parser.add_argument("--sets", nargs="+", default=[], metavar="SET")
     given = parser.parse_args(words)
-    os.environ.setdefault("EXPECTA_DATA", str(data.DATA))
+    if data.DATA.is_dir():
+        os.environ.setdefault("EXPECTA_DATA", str(data.DATA))
     build = data.ROOT / "build" / ("evaluation-quick" if given.quick else "evaluation")
     results = build if given.quick else data.RESULTS / "evaluation"
     console = Console(stderr=True)

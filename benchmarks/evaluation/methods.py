@@ -268,7 +268,7 @@ class Setting:
         (used, *others), rows, sums = self.expected(name), [], []
         if others:  # each has bins of its own
             return np.zeros(0, int), np.zeros(0)
-        density = used.answers_.density
+        density = used.expected_model.density
         encoder = density.encoder_
         codes = encoder.codes(self.test)
         count = np.prod(np.where(codes < 0, encoder.cardinalities_, 1.0), axis=1)

@@ -8,6 +8,7 @@ learning (a latent tree, beside NumPy's matrix products) and chunks (memory of l
 from __future__ import annotations
 
 import time
+from copy import copy
 from functools import cache, partial
 
 import numpy as np
@@ -47,14 +48,13 @@ def elevators():
 def sampling(expected, some, exact, rtol: float, most: int) -> tuple[float, float]:
     """Seconds that draws take, which must agree with the exact mean, and draws a row."""
     start = time.perf_counter()
-    table, codes = expected._rows(some)
-    found = expected.answers_._sampler(
-        table, np.arange(len(some)), codes, rtol, most, np.random.default_rng(0)
-    )
+    model = copy(expected.expected_model)
+    model._rtol, model._max_samples = rtol, most
+    found = model._sampled(model.rows(some), np.arange(len(some)), with_control=False)
     seconds = time.perf_counter() - start
     gap = np.abs(found.mean[:, 0] - exact) / found.error[:, 0]
     assert np.mean(gap < 4) > 0.98, "draws and the exact mean disagree"
-    return seconds, float(found.draws.mean())
+    return seconds, float(found.samples.mean())
 
 
 DRAWN = (  # rows asked, standard error relative to the prediction, most draws
@@ -82,7 +82,7 @@ def boosted(trees: int, depth: int, n: int) -> dict[str, float]:
     start = time.perf_counter()
     exact = expected.predict(some)
     found = {"wall seconds": time.perf_counter() - start, "written in": written}
-    found |= {"boxes": expected.answers_.route.sum.n_boxes, "rows": n}
+    found |= {"boxes": expected.expected_model.route.margin.sum.n_boxes, "rows": n}
     if (trees, depth, n) == (300, 6, 1000):
         for whose, asked, rtol, most in DRAWN:
             slow, draws = sampling(expected, some.iloc[:asked], exact[:asked], rtol, most)
