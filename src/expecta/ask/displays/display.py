@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Generic, Self, TypeVar
 
@@ -19,7 +20,7 @@ ROW_INCHES = 0.34  # for a row with a label
 Answer = TypeVar("Answer")
 
 
-class Display(Generic[Answer]):
+class Display(ABC, Generic[Answer]):
     """A picture of an answer, in scikit-learn's manner.
 
     Parameters
@@ -71,9 +72,9 @@ class Display(Generic[Answer]):
         """Return width and height of a new figure, in inches."""
         return 6.4, 4.0
 
+    @abstractmethod
     def draw(self, ax: Any) -> None:
         """Draw the answer."""
-        raise NotImplementedError
 
     def title(self, ax: Any, text: str) -> None:
         """Write a title across a new figure, where there is room; else above the axes."""
