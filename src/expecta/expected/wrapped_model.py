@@ -260,18 +260,18 @@ class WrappedModel(ExpectedModel):
         it is a classifier; for all others a normal distribution of the right mean and
         variance, an approximation.
         """
-        on_margin = self.classes is not None
-        if on_margin or (self.route is not None and self.route.form.link == "identity"):
+        route, on_margin = self.route, self.classes is not None
+        exact = route is not None and (on_margin or route.form.link == "identity")
+        if exact and route is not None and isinstance(route.margin, AdditiveMargin):
+            _check_single(route.margin.pair.g.n_outputs)
+            return self._margin_distribution(route.margin, rows, noise, on_margin)
+        if on_margin:
             margin = self.margin(rows)
-            if margin.shape[1] != 1:
-                raise DomainError("there are several margins; predict_moments has those of each")
-            assert self.route is not None
-            if isinstance(self.route.margin, AdditiveMargin):
-                return self._margin_distribution(self.route.margin, rows, noise, on_margin)
-            if on_margin:
-                variance = self.moments(rows, 2, central=True)[:, 0, 2]
-                spread = np.sqrt(np.maximum(variance, 0.0))
-                return NormalDistribution(margin[:, 0], np.hypot(spread, noise))
+            _check_single(margin.shape[1])
+            variance = self.moments(rows, 2, central=True)[:, 0, 2]
+            spread = np.sqrt(np.maximum(variance, 0.0))
+            return NormalDistribution(margin[:, 0], np.hypot(spread, noise))
+        _check_single(self.n_outputs)
         answers = self.answer(rows, std=True)
         return NormalDistribution(answers.mean[:, 0], np.hypot(answers.std[:, 0], noise))
 
@@ -377,3 +377,9 @@ class WrappedModel(ExpectedModel):
             return f"{'margin of ' if self.margins_only else 'P'}({self.classes[index]})"
         name = self.training_rows.name if self.training_rows else "prediction"
         return name if self.n_outputs == 1 else f"{name} {output}"
+
+
+def _check_single(n_margins: int) -> None:
+    """Refuse several margins, which have no single distribution."""
+    if n_margins != 1:
+        raise DomainError("there are several margins; predict_moments has those of each")
