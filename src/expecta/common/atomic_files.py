@@ -1,40 +1,175 @@
-"""Saving a file so that a reader sees the old one or the new one, never a half."""
+"""Save a file so that a reader sees the old one or the new one, never a half.
+
+A file is written under no name where the system can (Linux), else under a temporary one, and takes
+the place of the old in one step. A process that is killed in between may leave a file
+``.expecta-*.tmp``; it is locked while its process lives, and the next save in the folder removes
+what nobody holds. What is no file (a device, a pipe) is written to, and stays what it is.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import secrets
+import stat
+import sys
+import time
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+TEMPORARY = re.compile(r"\.expecta-[0-9a-f]{16}\.tmp")
+STALE_SECONDS = 86_400.0  # after which a temporary file is given up, where there are no locks
+MODE = 0o666  # what `open` asks for; the system takes the umask off it
+BINARY = getattr(os, "O_BINARY", 0)
+DESCRIPTORS = re.compile(r"/proc/(?:self|\d+)(?:/task/\d+)?/fd|/dev/fd")
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Write a file beside its final place, then move it there in one step.
+    """Write a file in one step: on any failure the file that was there before is untouched.
 
-    On any failure the file that was there before is untouched and nothing is left behind.
+    A link stays a link, and the file that it leads to is replaced. Into a device, a pipe or an
+    open descriptor (``/dev/stdout``) the data are written as they are, not in one step.
     """
-    final = Path(os.path.realpath(path))  # a link stays a link
-    temporary = final.with_name(f".expecta-{secrets.token_hex(8)}.tmp")
     try:
-        # The mode is what `open` would ask for; the system takes the umask off it.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(temporary, flags, 0o666), "wb") as file:
-            file.write(data)
-            file.flush()
-            with suppress(OSError):  # a file that is replaced hands its permissions on
-                temporary.chmod(final.stat().st_mode & 0o7777)
-            os.fsync(file.fileno())
-        os.replace(temporary, final)
+        descriptor, mode = _own_descriptor(path), _mode(path)
+        if descriptor is not None:
+            sys.stdout.flush()
+            _write_into(os.dup(descriptor), data)
+        elif stat.S_ISDIR(mode) or path.endswith(os.sep):
+            raise IsADirectoryError(errno.EISDIR, "Is a directory")
+        elif mode and not stat.S_ISREG(mode):
+            _write_into(os.open(path, os.O_WRONLY | BINARY), data)
+        else:
+            final = Path(os.path.realpath(path))
+            _remove_stale(final.parent)
+            _replace(final, data, mode)
     except OSError as error:
-        _remove(temporary)
         # Name the file the caller knows, rather than the temporary one; the system's
         # number decides which error this is, so it stays a FileNotFoundError and so on.
         raise OSError(error.errno, error.strerror, path) from error
+
+
+def same_file(path: str | Path, other: str | Path) -> bool:
+    """Whether two paths lead to one file, by any links; False where either is not there."""
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False
+
+
+def _mode(path: str) -> int:
+    """Return what is at a path, behind links, and its permissions; 0 where nothing is."""
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        return 0
+
+
+def _own_descriptor(path: str) -> int | None:
+    """Return the descriptor of this process that a path stands for, such as /dev/stdout's."""
+    for _ in range(40):  # more links in a row than systems follow
+        folder, name = os.path.split(os.path.abspath(path))
+        folder = os.path.realpath(folder)
+        if name.isdigit() and DESCRIPTORS.fullmatch(folder):
+            own = folder in ("/dev/fd", os.path.realpath("/proc/self/fd"))
+            return int(name) if own else None
+        if not os.path.islink(path):
+            return None
+        path = os.path.join(folder, os.readlink(path))
+    return None
+
+
+def _write_into(descriptor: int, data: bytes) -> None:
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+
+
+def _replace(final: Path, data: bytes, mode: int) -> None:
+    temporary = final.with_name(f".expecta-{secrets.token_hex(8)}.tmp")
+    unnamed = _open_unnamed(final.parent)
+    try:
+        if unnamed is not None:
+            with unnamed:
+                _write(unnamed, data, mode)
+                # linkat, which follows the link in /proc, is called where a folder is given
+                link = f"/proc/self/fd/{unnamed.fileno()}"
+                os.link(link, temporary, src_dir_fd=unnamed.fileno(), follow_symlinks=True)
+                os.replace(temporary, final)
+            return
+        with _open_named(temporary) as named:
+            _write(named, data, mode)
+            if fcntl is not None:  # the lock is held to the end
+                os.replace(temporary, final)
+        if fcntl is None:  # an open file cannot be moved
+            os.replace(temporary, final)
     except BaseException:
-        _remove(temporary)
+        with suppress(OSError):
+            temporary.unlink()
         raise
 
 
-def _remove(temporary: Path) -> None:
-    with suppress(OSError):
-        temporary.unlink()
+def _write(file: BinaryIO, data: bytes, mode: int) -> None:
+    file.write(data)
+    file.flush()
+    if mode and hasattr(os, "fchmod"):  # a file that is replaced hands its permissions on
+        with suppress(OSError):
+            os.fchmod(file.fileno(), stat.S_IMODE(mode))
+    os.fsync(file.fileno())
+
+
+def _open_unnamed(folder: Path) -> BinaryIO | None:
+    """Open a file that vanishes with its process, locked; None where there is no such thing."""
+    if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
+        return None
+    try:
+        file = os.fdopen(os.open(folder, os.O_TMPFILE | os.O_WRONLY, MODE), "wb")
+    except OSError:  # a file system without them; what else is wrong shows when it has a name
+        return None
+    _lock(file.fileno())
+    return file
+
+
+def _open_named(path: Path) -> BinaryIO:
+    """Open a new file, locked."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
+    while True:
+        file = os.fdopen(os.open(path, flags, MODE), "wb")
+        _lock(file.fileno())
+        if fcntl is None or os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()  # another process took it for a leftover before it was locked
+
+
+def _lock(descriptor: int) -> None:
+    if fcntl is not None:
+        with suppress(OSError):  # a file system without locks; nobody can take the file for stale
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove temporary files of processes that are no more."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if TEMPORARY.fullmatch(entry.name):
+                with suppress(OSError):
+                    _remove_if_stale(entry)
+
+
+def _remove_if_stale(entry: os.DirEntry[str]) -> None:
+    if fcntl is None:
+        if time.time() - entry.stat().st_mtime > STALE_SECONDS:
+            os.unlink(entry.path)
+        return
+    descriptor = os.open(entry.path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(entry.path)
+    finally:
+        os.close(descriptor)
