@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
+import threading
 from importlib.resources import files
 from pathlib import Path
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -13,6 +17,7 @@ import pytest
 import expecta
 from commands import bad, good, parsed, run
 from expecta import Pair, Vtree, random_probabilistic, random_regression
+from expecta.cli.app import INPUTS, OUTPUTS, PANELS
 from expecta.files.container import Container
 
 ROOT = Path(__file__).parents[2]
@@ -232,3 +237,87 @@ def test_target_of_a_model(place, tmp_path):
     data = Container(found.kind, {**found.header, "target": 1}, found.arrays).to_bytes()
     (tmp_path / "nameless").write_bytes(data)
     assert "'target' is 1, not a text" in bad("inspect", tmp_path / "nameless")
+
+
+# -- what is read is not written over ---------------------------------------------------
+
+
+def test_every_path_of_a_command_is_read_or_written():
+    """A new command whose paths have other names is not guarded until these are listed."""
+    for commands in PANELS.values():
+        for name, command in commands.items():
+            paths = {
+                key
+                for key, hint in get_type_hints(command).items()
+                if {Path, Path | None} & {hint} or key in ("table", "output")
+            }
+            assert paths <= {*INPUTS, *OUTPUTS, "folder"}, name
+
+
+OVERWRITING = [
+    ["report", "MODEL", "-o", "OUT"],
+    ["draw", "MODEL", "-o", "OUT"],
+    ["convert", "MODEL", "OUT"],
+    ["predict", "MODEL", "rows.csv", "-o", "OUT"],
+    ["ask", "MODEL", "--plot", "OUT"],
+    ["split", "MODEL", "smoker", "--plot", "OUT"],
+    ["outliers", "MODEL", "rows.csv", "--plot", "OUT"],
+]
+
+
+@pytest.mark.parametrize("how", ["itself", "link", "hard"])
+@pytest.mark.parametrize("command", OVERWRITING, ids=lambda command: command[0])
+def test_no_command_writes_over_its_input(place, tmp_path, monkeypatch, command, how):
+    monkeypatch.chdir(tmp_path)
+    ending = ".svg" if "--plot" in command or command[0] == "draw" else ".csv"
+    data = (place / "cost.expecta").read_bytes()
+    shutil.copy(place / "rows.csv", tmp_path)
+    model = tmp_path / f"model{ending}"
+    model.write_bytes(data)
+    other = {"itself": f"./model{ending}", "link": f"link{ending}", "hard": f"hard{ending}"}[how]
+    if how == "link":
+        Path(other).symlink_to(model)
+    elif how == "hard":
+        os.link(model, other)
+    words = [{"MODEL": model, "OUT": other}.get(word, word) for word in command]
+    assert f"would overwrite {model}" in bad(*words)
+    assert model.read_bytes() == data
+
+
+def test_tables_and_vtrees_are_not_written_over(place, circuits, tmp_path):
+    shutil.copy(place / "rows.csv", tmp_path)
+    rows = (tmp_path / "rows.csv").read_bytes()
+    os.link(tmp_path / "rows.csv", tmp_path / "hard.expecta")
+    (tmp_path / "link.csv").symlink_to("rows.csv")
+    model, table = place / "cost.expecta", tmp_path / "rows.csv"
+    assert "overwrite" in bad("predict", model, table, "-o", tmp_path / "link.csv")
+    assert "overwrite" in bad("fit", table, "-t", "age", "-o", tmp_path / "hard.expecta")
+    assert table.read_bytes() == rows
+    folder, *_ = circuits
+    vtree = (folder / "a.vtree").read_bytes()
+    (folder / "a.vtree").write_bytes(b"c mine\n" + vtree)
+    assert "overwrite" in bad("convert", folder / "a.glc", folder / "a.vtree")
+    good("convert", folder / "a.glc", folder / "a.circuit")
+    other = ["--vtree-file", folder / "a.vtree"]
+    assert "overwrite" in bad("draw", folder / "a.glc", "-o", folder / "a.vtree", *other)
+    assert (folder / "a.vtree").read_bytes() == b"c mine\n" + vtree
+
+
+def test_a_failed_conversion_writes_nothing(circuits):
+    folder, *_ = circuits
+    Vtree.balanced(3).save(folder / "b.vtree")
+    assert "another vtree" in bad("convert", folder / "a.pair", folder / "b.psdd")
+    assert not (folder / "b.psdd").exists()
+
+
+def test_devices_stay(place, tmp_path):
+    """As root ``-o /dev/null`` could replace the device."""
+    os.mkfifo(tmp_path / "pipe.svg")
+    received = []
+    reader = threading.Thread(target=lambda: received.append((tmp_path / "pipe.svg").read_text()))
+    reader.start()
+    good("ask", place / "cost.expecta", "--plot", tmp_path / "pipe.svg")
+    reader.join(10)
+    assert "</svg>" in received[0]
+    assert (tmp_path / "pipe.svg").is_fifo()
+    assert "is a folder" in bad("report", place / "cost.expecta", "-o", tmp_path)

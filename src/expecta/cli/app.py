@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from typer.core import TyperGroup
 
 from expecta import __version__
 from expecta.cli import file_commands, fitting, predicting, questions
-from expecta.cli.output import note, one_line
+from expecta.cli.output import note, one_line, refuse_overwriting
 
 
 class Commands(TyperGroup):
@@ -89,6 +90,22 @@ def options(
     """Take options that all commands have."""
 
 
+INPUTS = ("model", "table", "file", "source", "vtree_file")
+OUTPUTS = ("output", "plot")
+
+
+def _guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command not write over what it reads."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        for output in filter(None, map(given.get, OUTPUTS)):
+            refuse_overwriting(output, map(given.get, INPUTS))
+        command(**given)
+
+    return run
+
+
 PANELS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Learn and predict": {"fit": fitting.fit, "predict": predicting.predict},
     "Ask a model": questions.COMMANDS,
@@ -97,4 +114,4 @@ PANELS: Mapping[str, Mapping[str, Callable[..., None]]] = {
 }
 for panel, commands in PANELS.items():
     for name, command in commands.items():
-        app.command(name, rich_help_panel=panel)(command)
+        app.command(name, rich_help_panel=panel)(_guarded(command))

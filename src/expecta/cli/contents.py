@@ -90,14 +90,21 @@ class Contents:
             return [str(path)]
         if part is None:
             part = "p" if self.p is not None else "g" if self.g is not None else "vtree"
-        self.part(part).save(path)
         if by_ending in (None, "vtree"):
+            self.part(part).save(path)
             return [str(path)]
         beside = path.with_suffix(".vtree")
-        if beside.exists() and Vtree.load(beside) != self.vtree:
+        if not beside.exists():
+            self.vtree.save(beside)
+        elif not _same_nodes(Vtree.load(beside), self.vtree):
             raise DomainError(f"{beside} is another vtree than that of {path}; move it away first")
-        self.vtree.save(beside)
+        self.part(part).save(path)
         return [str(path), str(beside)]
+
+
+def _same_nodes(vtree: Vtree, other: Vtree) -> bool:
+    """Whether two vtrees are equal, and so are the ids that circuits name their nodes by."""
+    return vtree == other and vtree.ids.tolist() == other.ids.tolist()
 
 
 def read(path: Path, vtree_file: Path | None = None) -> Contents:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from expecta.cli.options import Json, Model
-from expecta.cli.output import document, note, say, writable
+from expecta.cli.output import document, note, refuse_overwriting, say, writable
 
 AnyFile = Annotated[
     Path,
@@ -110,9 +110,11 @@ def convert(
     json: Json = False,
 ) -> None:
     """Write a circuit in another format; the text formats with their vtree beside them."""
-    from expecta.cli.contents import read
+    from expecta.cli.contents import TEXT, read
 
     path = writable(output)
+    if source.suffix.lower() in TEXT:
+        refuse_overwriting(path, [source.with_suffix(".vtree")])
     written = read(source, vtree_file).written(path, None if part is None else part.value)
     _written(written, "converted", json)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from expecta.cli.options import Json
-from expecta.cli.output import document, note, say, writable
+from expecta.cli.output import document, note, refuse_overwriting, say, writable
 from expecta.common.errors import DomainError
 
 if TYPE_CHECKING:
@@ -108,8 +108,7 @@ def _output(output: Path | None, target: str, table: str) -> Path:
     example = f"-o {plain.strip('-._') or 'model'}.expecta"
     if str(path) == "-":
         raise DomainError("a model needs a file: -o model.expecta")
-    if table != "-" and path.exists() and Path(table).exists() and path.samefile(table):
-        raise DomainError(f"the model would overwrite the table {table}; name another: {example}")
+    refuse_overwriting(path, [table])
     if is_table(str(path)):
         raise DomainError(f"{path} is the name of a table, and a model is not one; try {example}")
     return writable(path)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from expecta.ask.printed_answer import PrintedAnswer, plain
+from expecta.common.atomic_files import replace_file, same_file
 from expecta.common.errors import DomainError, FormatError, QueryError
 
 
@@ -48,9 +51,10 @@ def draw_plot(result: PrintedAnswer, path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    display = result.plot()
-    display.figure_.savefig(path, dpi=150, bbox_inches="tight")
-    plt.close(display.figure_)
+    figure, picture = result.plot().figure_, BytesIO()
+    figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150, bbox_inches="tight")
+    plt.close(figure)
+    replace_file(str(path), picture.getvalue())
 
 
 def writable(path: str | Path) -> Path:
@@ -64,6 +68,13 @@ def writable(path: str | Path) -> Path:
     if not folder.is_dir():
         raise DomainError(f"there is no folder {folder}; make it first: mkdir -p {folder}")
     return path
+
+
+def refuse_overwriting(output: str | Path, inputs: Iterable[str | Path | None]) -> None:
+    """Complain of an output that is one of the inputs, also by another name."""
+    for given in inputs:
+        if given is not None and Path(given).is_file() and same_file(output, given):
+            raise DomainError(f"this would overwrite {given}, which is read; name another file")
 
 
 def one_line(problem: BaseException | str) -> str:
