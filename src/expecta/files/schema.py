@@ -231,8 +231,17 @@ class Kind:
     schema: Field
 
     def save(self, value: Any, path: str | PathLike[str]) -> None:
-        """Write a file. Atomic."""
-        replace_file(os.fspath(path), self.to_bytes(value))
+        """Write a file. Atomic.
+
+        It is read first: what would be refused later is refused now. Costs what `load` costs.
+        """
+        data = self.to_bytes(value)
+        try:
+            self.from_bytes(os.fspath(path), data)
+        except FormatError as refused:
+            problem = refused.problem.removeprefix("the file is damaged: ")
+            raise self._cannot_hold(problem) from None
+        replace_file(os.fspath(path), data)
 
     def load(self, path: str | PathLike[str]) -> Any:
         """Read a file; one that is damaged, hostile or of another kind gives a FormatError."""
@@ -243,9 +252,14 @@ class Kind:
         store = Store({})
         try:
             header = self.schema.write(value, "", store)
-        except FieldError as problem:
-            raise DomainError(f"a file cannot hold this {self.name}: {problem}") from None
-        return Container(self.name, {} if header is ABSENT else header, store.arrays).to_bytes()
+            return Container(self.name, {} if header is ABSENT else header, store.arrays).to_bytes()
+        except ExpectaError:
+            raise
+        except (FieldError, ValueError, OverflowError, RecursionError) as problem:
+            raise self._cannot_hold(problem) from None
+
+    def _cannot_hold(self, problem: object) -> DomainError:
+        return DomainError(f"a file cannot hold this {self.name}: {problem}")
 
     def from_bytes(self, path: str, data: bytes) -> Any:
         """Read the contents of a file; ``path`` is what messages call it."""
