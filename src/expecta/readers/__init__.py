@@ -8,7 +8,8 @@ once: where trees see the positions of categories in lists, the form holds these
 ``categories`` are the values of the columns that hold categories, by position of the column,
 for libraries that do not keep them; most readers have no use for them. A reader imports
 nothing of its library: it looks at names of classes
-(:func:`~expecta.readers.library_class.is_from`), so that no library need be installed.
+(:func:`~expecta.readers.library_class.library_class`), so that no library need be installed, and
+it reads a model only if the methods that run are the library's own.
 
 To add a model, write such a file and name its function in ``READERS`` of ``read_model.py``.
 Pipelines, searches and transformed targets are taken off before (``unwrap.py``), and which

@@ -13,9 +13,10 @@ from sklearn.exceptions import NotFittedError
 
 from expecta.readers import Unreadable
 from expecta.readers.forms import Categories, Form, Question
-from expecta.readers.library_class import is_from
+from expecta.readers.library_class import library_class
 from expecta.readers.tree_builder import SplitOrLeaf, TreeBuilder
 
+ESTIMATORS = frozenset({"CatBoost", "CatBoostRegressor", "CatBoostClassifier", "CatBoostRanker"})
 LOGISTIC = ("Logloss", "CrossEntropy", "Focal")
 EXPONENTIAL = ("Poisson", "Tweedie")
 WHY_NOT = {
@@ -38,7 +39,8 @@ def read(model: Any, categories: Categories | None = None) -> Form | None:
         hashes of them, so they are needed if trees use such features. Other categories than
         these are taken for ones that it does not know.
     """
-    if not is_from(model, "catboost", "CatBoost"):
+    kind = library_class(model, "catboost")
+    if kind not in ESTIMATORS:
         return None
     if not model.is_fitted():
         raise NotFittedError(f"This {type(model).__name__} is not fitted: call fit first.")
@@ -63,9 +65,9 @@ def read(model: Any, categories: Categories | None = None) -> Form | None:
     link, classes = "identity", None
     if loss in LOGISTIC or loss == "MultiClass":
         link, classes = "softmax" if loss == "MultiClass" else "logistic", model.classes_
-    elif is_from(model, "catboost", "CatBoostClassifier"):
+    elif kind == "CatBoostClassifier":
         link, classes = "none", model.classes_
-    elif loss in EXPONENTIAL and is_from(model, "catboost", "CatBoostRegressor"):
+    elif loss in EXPONENTIAL and kind == "CatBoostRegressor":
         link = "exp"  # the plain class predicts margins
     classes = None if classes is None else np.asarray(classes)
     return Form(builder.build(), link, classes, categories=listed)

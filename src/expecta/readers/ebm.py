@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from expecta.common.arrays import Floats
 from expecta.readers import Unreadable
 from expecta.readers.forms import Categories, Form, Question
-from expecta.readers.library_class import is_from
+from expecta.readers.library_class import library_class
 from expecta.readers.tree_builder import SplitOrLeaf, TreeBuilder, float_below
 
 LINKS = {"identity": "identity", "log": "exp", "logit": "logistic", "mlogit": "softmax"}
@@ -30,7 +30,7 @@ def read(model: Any, categories: Categories | None = None) -> Form | None:
     the next. Missing values have a bin of their own: a question that is true of all numbers
     finds them. Trees see the positions of the categories of nominal features, which are text.
     """
-    if not is_from(model, "interpret", *NAMES):
+    if library_class(model, "interpret") not in NAMES:
         return None
     check_is_fitted(model)
     if model.link_ not in LINKS:

@@ -53,7 +53,7 @@ def follow(step: Any, data: Any, notes: list[str]) -> tuple[list[FeatureSource],
     """
     if does_nothing(step):
         return _same(frames.width(data)), data
-    name = library_class(step, ["transform"])
+    name = library_class(step)
     if name == "FrozenEstimator":
         return follow(step.estimator, data, notes)
     if name == "Pipeline":

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from expecta.readers import Unreadable
 from expecta.readers.forms import Categories, Form, Question
-from expecta.readers.library_class import is_from
+from expecta.readers.library_class import library_class, require_own_code
 from expecta.readers.tree_builder import (
     SplitOrLeaf,
     TreeBuilder,
@@ -20,6 +20,7 @@ from expecta.readers.tree_builder import (
 )
 
 MAX_ZERO = float(np.float32(1e-35))  # LightGBM takes numbers up to this for 0
+ESTIMATORS = frozenset({"LGBMModel", "LGBMRegressor", "LGBMClassifier", "LGBMRanker"})
 LINKS = {
     **dict.fromkeys(["regression", "regression_l1", "huber", "fair", "quantile"], "identity"),
     **dict.fromkeys(["mape", "lambdarank", "rank_xendcg", "custom"], "identity"),
@@ -46,7 +47,7 @@ def read(model: Any, categories: Categories | None = None) -> Form | None:
     if reason:
         raise Unreadable(f"{type(model).__name__} {reason}")
     n_outputs = dump["num_tree_per_iteration"]
-    classifier = is_from(model, "lightgbm", "LGBMClassifier")
+    classifier = library_class(model, "lightgbm") == "LGBMClassifier"
     binary = objective == "binary" and booster is model
     link, classes = boosted_link(
         model, LINKS[objective], n_outputs, classifier=classifier, binary=binary
@@ -65,10 +66,12 @@ def read(model: Any, categories: Categories | None = None) -> Form | None:
 
 def _booster(model: Any) -> Any:
     """Return what computes the predictions, or None if it is another library's."""
-    if is_from(model, "lightgbm", "LGBMModel"):
+    name = library_class(model, "lightgbm")
+    if name in ESTIMATORS:
         check_is_fitted(model)
+        require_own_code(model.booster_)
         return model.booster_
-    return model if is_from(model, "lightgbm", "Booster") else None
+    return model if name == "Booster" else None
 
 
 def _unreadable(model: Any, dump: dict[str, Any], objective: str, options: list[str]) -> str:

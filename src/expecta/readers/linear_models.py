@@ -14,7 +14,6 @@ from expecta.readers import Unreadable
 from expecta.readers.forms import Categories, Form, Linear
 from expecta.readers.library_class import library_class
 
-METHODS = ["predict", "predict_proba", "decision_function"]
 # By name, since versions differ in which of them exist.
 REGRESSORS = frozenset(
     {"LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV"}
@@ -46,7 +45,7 @@ def read(model: Any, categories: Categories | None = None) -> Form | None:
     >>> form.margin.coefficient.round(9).tolist(), form.margin.bias.round(9).tolist()
     ([[2.0]], [1.0])
     """
-    name = library_class(model, METHODS)
+    name = library_class(model)
     if name == "RANSACRegressor":
         check_is_fitted(model)
         return read(model.estimator_)

@@ -15,6 +15,7 @@ from expecta.readers import (
     xgboost,
 )
 from expecta.readers.forms import Categories, Form
+from expecta.readers.library_class import what_is_changed
 from expecta.readers.unwrap import unwrap
 
 READERS: tuple[Callable[[Any, Categories | None], Form | None], ...] = (
@@ -53,5 +54,9 @@ def read(model: Any, categories: Categories) -> ReadModel:
                 "instead"
             )
         return ReadModel(unwrapped.steps, unwrapped.target.applied(form))
-    name = type(unwrapped.model).__name__
-    raise Unreadable(f"the inside of a {name} is not known; sampling is used instead")
+    why = what_is_changed(unwrapped.model)
+    raise Unreadable(
+        f"the inside of a {type(unwrapped.model).__name__} is not known"
+        + (f", since {why}" if why else "")
+        + "; sampling is used instead"
+    )

@@ -6,24 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn import ensemble, tree
-from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from expecta.common.arrays import Floats, Ints
 from expecta.readers import Unreadable
 from expecta.readers.forms import Categories, Form, Question, Trees
+from expecta.readers.library_class import library_class, require_own_code
 from expecta.readers.tree_builder import SplitOrLeaf, TreeBuilder
 
-TREES = (tree.DecisionTreeClassifier, tree.DecisionTreeRegressor)  # extra trees inherit
-FORESTS = (
-    *(ensemble.RandomForestClassifier, ensemble.RandomForestRegressor),
-    *(ensemble.ExtraTreesClassifier, ensemble.ExtraTreesRegressor),
+TREES = frozenset(
+    {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
 )
-BOOSTED = (ensemble.GradientBoostingClassifier, ensemble.GradientBoostingRegressor)
-BINNED = (ensemble.HistGradientBoostingClassifier, ensemble.HistGradientBoostingRegressor)
-BAGS = (ensemble.BaggingClassifier, ensemble.BaggingRegressor)
-ADAPTIVE = (ensemble.AdaBoostClassifier, ensemble.AdaBoostRegressor)
+FORESTS = frozenset(
+    {"RandomForestClassifier", "RandomForestRegressor"}
+    | {"ExtraTreesClassifier", "ExtraTreesRegressor"}
+)
+BOOSTED = frozenset({"GradientBoostingClassifier", "GradientBoostingRegressor"})
+BINNED = frozenset({"HistGradientBoostingClassifier", "HistGradientBoostingRegressor"})
+BAGS = frozenset({"BaggingClassifier", "BaggingRegressor"})
+ADAPTIVE = frozenset({"AdaBoostClassifier", "AdaBoostRegressor"})
 
 
 def read(model: Any, categories: Categories | None = None) -> Form | None:
@@ -32,7 +33,7 @@ def read(model: Any, categories: Categories | None = None) -> Form | None:
     Returns None if it is something else. Classes of forests and trees have probabilities for
     margins.
     """
-    readers: list[tuple[Any, Callable[[Any], Form]]] = [
+    readers: list[tuple[frozenset[str], Callable[[Any], Form]]] = [
         (TREES, lambda tree: _forest(tree, [tree])),
         (FORESTS, lambda forest: _forest(forest, forest.estimators_)),
         (BOOSTED, _boosted),
@@ -40,8 +41,9 @@ def read(model: Any, categories: Categories | None = None) -> Form | None:
         (BAGS, _bagged),
         (ADAPTIVE, _adaptive),
     ]
-    for kinds, reader in readers:
-        if isinstance(model, kinds):
+    name = library_class(model)
+    for names, reader in readers:
+        if name in names:
             check_is_fitted(model)
             return reader(model)
     return None
@@ -57,6 +59,7 @@ def _forest(model: Any, members: list[Any]) -> Form:
         )
     n_outputs = model.n_outputs_ if classes is None else len(classes)
     builder = TreeBuilder(model.n_features_in_, np.zeros(n_outputs))
+    require_own_code(*members, *(member.tree_ for member in members))
     for member in members:
         # (nodes, outputs, 1) of a regressor, (nodes, 1, classes) of a classifier
         value = member.tree_.value.reshape(-1, n_outputs) / len(members)
@@ -82,8 +85,9 @@ def _add(builder: TreeBuilder, tree: Any, value: Floats) -> None:
 def _boosted(model: Any) -> Form:
     """Read gradient boosting, which starts from a constant."""
     init = model.init_
-    steady = isinstance(init, DummyRegressor) or (
-        isinstance(init, DummyClassifier) and init.strategy != "stratified"
+    dummy = library_class(init)
+    steady = dummy == "DummyRegressor" or (
+        dummy == "DummyClassifier" and init.strategy != "stratified"
     )
     if not (steady or isinstance(init, str)):
         raise Unreadable(
@@ -94,6 +98,7 @@ def _boosted(model: Any) -> Form:
     # exponential loss makes expit(2 margin) of a margin
     factor = 2.0 if model.loss == "exponential" else 1.0
     bias = model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32))[0]
+    require_own_code(model._loss, *(member.tree_ for member in model.estimators_.flat))
     builder = TreeBuilder(model.n_features_in_, factor * bias)
     for stage in model.estimators_:
         for output, member in enumerate(stage):
@@ -120,9 +125,11 @@ def _binned(model: Any) -> Form:
         # trees have the categorical columns first
         columns = np.argsort(~model.is_categorical_, kind="stable")
         encoder = model._preprocessor.named_transformers_["encoder"]
+        require_own_code(model._preprocessor, encoder)
         for feature, values in zip(columns.tolist(), encoder.categories_, strict=False):
             # NaN, the last if any, is no category
             listed[feature] = [value for value in values.tolist() if value == value]
+    require_own_code(model._loss, *(member for stage in model._predictors for member in stage))
     for stage in model._predictors:
         for output, member in enumerate(stage):
             _add_binned(builder, member, output, columns, listed)
@@ -181,13 +188,13 @@ def _bagged(model: Any) -> Form:
 
 def _adaptive(model: Any) -> Form:
     """Read AdaBoost: the votes of trees, weighted."""
-    if isinstance(model, ensemble.AdaBoostRegressor):
+    if library_class(model) == "AdaBoostRegressor":
         raise Unreadable(
             "AdaBoostRegressor predicts a weighted median of its trees, which is no sum: "
             "use gradient boosting or a forest."
         )
     n_classes = model.n_classes_
-    if n_classes == 1 or not all(isinstance(member, TREES) for member in model.estimators_):
+    if n_classes == 1 or not all(library_class(member) in TREES for member in model.estimators_):
         raise Unreadable(
             "AdaBoostClassifier is read if it has decision trees and at least two classes: "
             "set estimator to a DecisionTreeClassifier."
@@ -198,6 +205,7 @@ def _adaptive(model: Any) -> Form:
     if n_classes == 2:
         vote = vote[:, 1:] - vote[:, :1]
     builder = TreeBuilder(model.n_features_in_, np.zeros(vote.shape[1]))
+    require_own_code(*(member.tree_ for member in model.estimators_))
     total = model.estimator_weights_.sum()
     for member, weight in zip(model.estimators_, model.estimator_weights_, strict=False):
         winner = member.classes_[np.argmax(member.tree_.value[:, 0], axis=1)]

@@ -14,7 +14,6 @@ from expecta.readers.feature_sources import does_nothing
 from expecta.readers.forms import Form, Linear
 from expecta.readers.library_class import library_class
 
-METHODS = ["transform", "predict", "predict_proba", "decision_function"]
 SEARCHES = {"GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"}
 ENSEMBLES = {"VotingRegressor", "VotingClassifier", "StackingRegressor", "StackingClassifier"}
 
@@ -101,7 +100,7 @@ def unwrap(model: Any) -> Unwrapped:
     steps: list[Any] = []
     target = TargetTransform()
     while True:
-        name = library_class(model, METHODS)
+        name = library_class(model)
         if name == "Pipeline":
             *before, (_, last) = model.steps
             if does_nothing(last):
@@ -126,7 +125,7 @@ def unwrap(model: Any) -> Unwrapped:
 
 def _inverse(transformer: Any) -> TargetTransform:
     """Return how a prediction comes from that of a transformed target."""
-    name = library_class(transformer, ["transform", "inverse_transform"])
+    name = library_class(transformer)
     if name == "Pipeline":
         inverse = TargetTransform()
         for _, step in transformer.steps:  # the first to be applied is the last to be undone

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from expecta.common.arrays import Floats
 from expecta.readers import Unreadable
 from expecta.readers.forms import Categories, Form, Linear, Question, Trees
-from expecta.readers.library_class import is_from
+from expecta.readers.library_class import library_class, require_own_code
 from expecta.readers.tree_builder import (
     SplitOrLeaf,
     TreeBuilder,
@@ -23,6 +23,9 @@ from expecta.readers.tree_builder import (
     float_below,
 )
 
+ESTIMATORS = frozenset(
+    {"XGBModel", "XGBRegressor", "XGBClassifier", "XGBRanker", "XGBRFRegressor", "XGBRFClassifier"}
+)
 LINKS = {
     **dict.fromkeys(["reg:squarederror", "reg:squaredlogerror", "reg:absoluteerror"], "identity"),
     **dict.fromkeys(["reg:pseudohubererror", "reg:quantileerror", "reg:linear"], "identity"),
@@ -53,13 +56,14 @@ def read(model: Any, categories: Categories | None = None) -> Form | None:
             "function of a sum of trees: fit with another objective."
         )
     bias = _bias(learner, LINKS[objective])
-    classifier = is_from(model, "xgboost", "XGBClassifier")
+    name = library_class(model, "xgboost")
+    classifier = name in ("XGBClassifier", "XGBRFClassifier")
     if classifier and int(learner["learner_model_param"].get("num_target", 1)) > 1:
         raise Unreadable(
             f"{type(model).__name__} predicts {len(bias)} classes at once: "
             "fit a classifier for each."
         )
-    binary = objective == "binary:logistic" and is_from(model, "xgboost", "Booster")
+    binary = objective == "binary:logistic" and name == "Booster"
     link, classes = boosted_link(
         model, LINKS[objective], len(bias), classifier=classifier, binary=binary
     )
@@ -77,7 +81,8 @@ def read(model: Any, categories: Categories | None = None) -> Form | None:
 def _learner(model: Any) -> dict[str, Any] | None:
     """Return all that XGBoost would write to a file."""
     booster = model
-    if is_from(model, "xgboost", "XGBModel"):
+    name = library_class(model, "xgboost")
+    if name in ESTIMATORS:
         check_is_fitted(model)
         if not np.isnan(model.missing):
             raise Unreadable(
@@ -85,7 +90,10 @@ def _learner(model: Any) -> dict[str, Any] | None:
                 "unknown: put NaN in its place in the data and set_params(missing=np.nan)."
             )
         booster = model.get_booster()
-    elif not is_from(model, "xgboost", "Booster"):
+        require_own_code(booster)
+    elif name == "Booster":
+        booster = model
+    else:
         return None
     return json.loads(bytes(booster.save_raw("json")))["learner"]
 
