@@ -41,6 +41,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
+    FunctionTransformer,
     OneHotEncoder,
     OrdinalEncoder,
     PowerTransformer,
@@ -61,6 +62,8 @@ from expecta import (
     LatentTree,
     config_context,
 )
+from expecta.common.trust import Trust
+from expecta.readers import read_model, sklearn_trees
 
 NUMBERS = ["a", "b", "c"]
 WORDS = ["colour", "size"]
@@ -316,6 +319,115 @@ def test_many_trees_have_an_exact_mean_and_sampled_probabilities():
     obvious = enumerated(model, expected, some, of("predict_proba"))
     assert np.all(np.abs(proba - obvious) <= 5 * error + 1e-12)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+
+# -- what is exact, and what only looks so --------------------------------------------
+
+
+class Clipped(HistGradientBoostingRegressor):
+    def predict(self, X):
+        return np.maximum(super().predict(X), 0.0)
+
+
+def sorted_table(n=600):
+    """Rows in the order of the first column, so that the first rows are unlike the last."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    X = X[np.argsort(-X[:, 0])]
+    return X, X[:, 0] + 0.5 * X[:, 1] + 0.1 * rng.normal(size=n)
+
+
+def changed(way):
+    X, y = sorted_table()
+    model = (Clipped if way == "class" else HistGradientBoostingRegressor)(max_iter=15).fit(X, y)
+    if way == "instance":
+        model.predict = lambda rows: np.maximum(type(model).predict(model, rows), 0.0)
+    return model, X
+
+
+@pytest.mark.parametrize("way", ["class", "instance"])
+def test_a_model_that_predicts_otherwise_than_its_library_is_sampled(way):
+    model, X = changed(way)
+    expected = ExpectedPredictor(model, ChowLiu()).fit(X)
+    assert expected.expected_model.trust is Trust.SAMPLED
+    assert "predict" in expected.explain_exactness().splitlines()[0]
+    mean, error = expected.predict(np.full((1, 3), np.nan), return_error=True)
+    assert error[0] > 0
+    assert abs(mean[0] - model.predict(X).mean()) <= 5 * error[0] + 0.02
+
+
+def mixes_few(X):
+    """Mix columns, but only in rows that few training rows are like."""
+    X = np.asarray(X, float).copy()
+    X[:, 1] += np.where(X[:, 0] < -1.5, X[:, 2], 0.0)
+    return X
+
+
+def test_a_function_that_mixes_columns_in_some_rows_is_sampled():
+    X, y = sorted_table()
+    model = make_pipeline(FunctionTransformer(mixes_few), LinearRegression()).fit(X, y)
+    expected = ExpectedPredictor(model, ChowLiu()).fit(X)
+    assert expected.expected_model.trust is Trust.SAMPLED
+    assert "mixes columns" in expected.explain_exactness()
+
+
+def by_column(X):
+    return np.asarray(X, float) ** 2
+
+
+def test_what_was_tried_is_called_checked():
+    X, y = sorted_table()
+    model = make_pipeline(FunctionTransformer(by_column), LinearRegression()).fit(X, y)
+    expected = ExpectedPredictor(model, ChowLiu()).fit(X)
+    assert expected.expected_model.trust is Trust.CHECKED
+    n = expected.expected_model.route.checked_rows
+    assert n >= 256
+    for text in (expected.explain_exactness(), expected.ask().exactness):
+        assert f"checked on {n} rows" in text
+        assert "'by_column'" in text
+        assert "exact" not in text
+    known = make_pipeline(FunctionTransformer(np.square), LinearRegression()).fit(X, y)
+    assert ExpectedPredictor(known, ChowLiu()).fit(X).expected_model.trust is Trust.EXACT
+
+
+def test_a_version_that_is_not_known_is_checked(monkeypatch, tmp_path):
+    X, y = sorted_table()
+    model = LinearRegression().fit(X, y)
+    monkeypatch.setattr("sklearn.__version__", "2.1")
+    expected = ExpectedPredictor(model, ChowLiu()).fit(X)
+    assert "sklearn 2.1 is newer" in expected.explain_exactness()
+    expected.save(tmp_path / "model.expecta")
+    loaded = ExpectedPredictor.load(tmp_path / "model.expecta")
+    assert loaded.expected_model.trust is Trust.CHECKED
+    ours, theirs = (one.explain_exactness().splitlines()[:-1] for one in (expected, loaded))
+    assert ours == theirs
+
+    def unlike(model, categories=None):
+        raise AttributeError("no attribute 'coef_'")  # whatever a new version names otherwise
+
+    monkeypatch.setattr(read_model, "READERS", (unlike,))
+    expected = ExpectedPredictor(model, ChowLiu()).fit(X)
+    assert expected.expected_model.trust is Trust.SAMPLED
+    assert "no attribute 'coef_'" in expected.explain_exactness()
+
+
+def test_a_reading_that_is_wrong_for_one_leaf_is_found(monkeypatch):
+    X, y = sorted_table()
+    model = DecisionTreeRegressor(max_leaf_nodes=40, random_state=0).fit(X, y)
+    few = X[:30]  # which reach few of the leaves
+
+    def wrong(model, categories=None, read=sklearn_trees.read):
+        form = read(model, categories)
+        if form is not None:
+            form.margin.value[np.flatnonzero(form.margin.question < 0)[-1]] += 1.0
+        return form
+
+    readers = tuple(wrong if one is sklearn_trees.read else one for one in read_model.READERS)
+    assert ExpectedPredictor(model, ChowLiu()).fit(few).expected_model.trust is Trust.EXACT
+    monkeypatch.setattr(read_model, "READERS", readers)
+    with pytest.warns(UserWarning, match="does not predict what it does"):
+        expected = ExpectedPredictor(model, ChowLiu()).fit(few)
+    assert "does not predict what it does" in expected.explain_exactness()
 
 
 # -- what users do --------------------------------------------------------------------

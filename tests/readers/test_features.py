@@ -136,7 +136,7 @@ def test_one_to_one(step):
     assert features.source.tolist() == [0, 1, 2, 3]
     assert features.monotone.tolist() == [1, 1, 1, 1]
     assert features.columns == ("x0", "x1", "x2", "x3")
-    assert not features.notes
+    assert not features.tried
     if not isinstance(step, FrozenEstimator):
         frame = FRAME[["a", "b", "c"]]
         assert check([fit(step, frame)], frame).columns == ("a", "b", "c")
@@ -259,7 +259,7 @@ def test_functions_of_users():
     features = check([fit(prep.FunctionTransformer(selected), rows)], rows)
     assert features.source.tolist() == [0, 1]
     assert features.monotone.tolist() == [0, 0]
-    assert "'selected'" in features.notes[0]
+    assert "'selected'" in features.tried[0]
     sizes = prep.FunctionTransformer(lambda X: np.c_[X, X**2, -X])
     features = check([fit(sizes, NUMBERS[:, :1])], NUMBERS[:, :1])
     assert features.source.tolist() == [0, 0, 0]
@@ -391,7 +391,7 @@ def test_remainder_with_a_transformer_and_an_array():
     )
     features = check([fit(parts, NUMBERS)], NUMBERS)
     assert features.source.tolist() == [1, 1, 1, 0, 0, 2, 3]
-    assert features.notes
+    assert features.tried
 
 
 def wide(column):

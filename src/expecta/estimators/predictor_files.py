@@ -123,7 +123,7 @@ _LINEAR = Record(
 
 def _margin_parts(model: WrappedModel) -> dict[str, Any]:
     assert model.route is not None
-    form, margin = model.route
+    form, margin = model.route.form, model.route.margin
     if isinstance(form.margin, Trees):
         compiled = margin.compiled
         assert compiled is not None
@@ -223,6 +223,8 @@ def _parts(predictor: Any) -> dict[str, Any]:
         "missing_is_value": sorted(model.template.missing_is_value),
         "link": model.route.form.link,
         "notes": list(model.route.form.notes),
+        "tried": list(model.route.tried),
+        "checked_rows": model.route.checked_rows,
         "classes": model.classes,
         "largest_wins": predictor._calls.largest_wins,
         "scale": model.scale,
@@ -265,7 +267,11 @@ def _predictor(
     if {c.name for c in fine.encoder_.columns_ if c.plain is not c} != set(fixed):
         raise ValueError("its missing values are not those of its density")
     route = _margin(link, margin, fine, columns)
-    route = route._replace(form=Form(route.form.margin, link, classes, learned["notes"]))
+    route = route._replace(
+        form=Form(route.form.margin, link, classes, _texts("notes", learned["notes"])),
+        tried=_texts("tried", learned["tried"]),
+        checked_rows=learned["checked_rows"],
+    )
     _check_outputs(route, classes, scale)
     margins_only = classes is not None and link == "none"
     saved = SavedModel(learned["model"], classes, margins_only)
@@ -310,7 +316,7 @@ def _predictor(
 
 def _check_outputs(route: ExactRoute, classes: npt.NDArray[Any] | None, scale: Floats) -> None:
     """Complain of a link that does not go with the margin, the classes or the outputs."""
-    form, margin = route
+    form, margin = route.form, route.margin
     n_margins = margin.mean(np.full((1, margin.n_variables), -1, np.int32)).shape[1]
     n_outputs = n_margins
     if form.link == "logistic":
@@ -366,6 +372,8 @@ def predictor_record(calibration: Field, classes: Field, noise: Field) -> Record
             "missing_is_value": Value(max_depth=1),
             "link": Scalar(str, choices=LINKS),
             "notes": Value(max_depth=1),
+            "tried": Value(max_depth=1),
+            "checked_rows": Scalar(int, low=0),
             "classes": Maybe(classes),
             "largest_wins": Scalar(bool),
             "scale": Array("float64", "outputs", low=0, high=MAX_NUMBER),

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from expecta.circuits.constructions import linear
 from expecta.common.arrays import Floats, Ints
+from expecta.common.trust import Trust
 from expecta.densities.density import Density
 from expecta.expected.expected_output import ExpectedOutput, OutputContext
 from expecta.expected.margin import Margin, explain_response
@@ -137,16 +138,17 @@ class AdditiveMargin(Margin):
             return PairOutput(context, one_output(self.pair, 0, sign), "logistic", tol)
         return SampledOutput(context, sample, output)
 
-    def explain(self, form: Form, tol: float) -> list[str]:
+    def explain(self, form: Form, tol: float, exact: str) -> list[str]:
         """Say what the margin is, what is exact of it, and of the output, in three sentences."""
-        exact = {
-            "exp": "E[exp(margin)]: exact.",
-            "logistic": f"Probabilities, E[logistic(margin)]: spectral, within tol = {tol:g}.",
+        bound = f"{Trust.WITHIN} tol = {tol:g}" + (f", {exact}" if exact != Trust.EXACT else "")
+        computed = {
+            "exp": f"E[exp(margin)]: {exact}.",
+            "logistic": f"Probabilities, E[logistic(margin)]: spectral, {bound}.",
         }
         return [
             "adds up a function of each column, so it is a circuit.",
-            "Moments of the margin: exact, all of them.",
-            explain_response(form, exact.get(form.link)),
+            f"Moments of the margin: {exact}, all of them.",
+            explain_response(form, exact, computed.get(form.link)),
         ]
 
     def knows_variance(self, form: Form) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from expecta.common.arrays import Floats, Ints
+from expecta.common.trust import Trust
 from expecta.expected.compiled_trees import CompiledTrees
 from expecta.expected.expected_output import ExpectedOutput, OutputContext
 from expecta.expected.sampled_output import CompleteOutputs
@@ -52,24 +53,27 @@ class Margin(ABC):
         """Answer about one output; what is not computed is sampled."""
 
     @abstractmethod
-    def explain(self, form: Form, tol: float) -> list[str]:
-        """Say what the margin is, what is exact of it, and of the output, in three sentences."""
+    def explain(self, form: Form, tol: float, exact: str) -> list[str]:
+        """Say what the margin is, what is exact of it, and of the output, in three sentences.
+
+        ``exact`` is the word for it.
+        """
 
     @abstractmethod
     def knows_variance(self, form: Form) -> bool:
         """Whether :meth:`variance` is exact."""
 
 
-def explain_response(form: Form, exact: str | None) -> str:
-    """Say what is exact of the output; ``exact`` says it where it is computed through a link."""
+def explain_response(form: Form, exact: str, computed: str | None) -> str:
+    """Say what is exact of the output; ``computed`` says it where that is through a link."""
     if form.link == "identity":
-        return "Predictions are the margin: exact."
+        return f"Predictions are the margin: {exact}."
     if form.link == "none":
         return (
             "There are no probabilities, only margins: classes are those of the largest "
             "expected margin."
         )
-    return exact or (
-        f"E[{form.link}(margin)]: sampled, with a standard error; decision_function has the exact "
-        f"mean of the margin."
+    return computed or (
+        f"E[{form.link}(margin)]: {Trust.SAMPLED}, with a standard error; decision_function has "
+        f"the mean of the margin: {exact}."
     )

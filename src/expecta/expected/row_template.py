@@ -18,7 +18,8 @@ from expecta.tables.column import Column
 from expecta.tables.table import Table
 
 Array = npt.NDArray[Any]
-KEPT_ROWS = 50  # complete rows
+KEPT_ROWS = 100  # complete rows, spread over the table; extremes come in addition
+MAX_EXTREMES = 400  # rows that are kept for the value that they have in some column
 
 
 class RowTemplate:
@@ -47,7 +48,7 @@ class RowTemplate:
         """
         columns = table.names if names is None or not table.named else tuple(names)
         template = cls(X, columns, table.names, frozenset(missing_is_value))
-        complete = np.flatnonzero(template.complete_rows(table))[:KEPT_ROWS]
+        complete = representative_rows(table, template.complete_rows(table), KEPT_ROWS)
         if not len(complete):
             raise DomainError(
                 "no row is complete, and a column that the model asks for is all unknown"
@@ -58,7 +59,7 @@ class RowTemplate:
         elif not (frames.is_pandas(X) or frames.is_polars(X)):
             X = np.asarray(X)
         indices = template.indices(table)
-        template.rows = frames.pick(frames.take(X, complete), indices)
+        template.rows = frames.pick(frames.take(X, complete.astype(np.intp)), indices)
         for column, (name, index) in enumerate(zip(columns, indices, strict=True)):
             missing = np.flatnonzero(~table.column(index).known)
             if name in missing_is_value and len(missing):
@@ -156,6 +157,36 @@ class RowTemplate:
                 values[known] = own[rows[known]]
             rows_out = frames.put(rows_out, i, frames.marked(values, self.marks.get(i)))
         return rows_out
+
+
+def representative_rows(table: Table, complete: Bools, n: int) -> Ints:
+    """Return complete rows spread over a table, and with extreme values of every column.
+
+    The first complete row is among them. Of a column of numbers they have the least and the
+    largest, of others each value; these rows are at most ``MAX_EXTREMES``.
+    """
+    rows = np.flatnonzero(complete)
+    if not len(rows):
+        return rows
+    chosen = [rows[evenly(len(rows), n)]]
+    extremes: list[Ints] = []
+    for index in range(len(table.names)):
+        cells = table.column(index)
+        if cells.numbers is not None:
+            numbers = np.where(cells.known[rows], cells.numbers[rows], cells.numbers[rows][0])
+            extremes.append(rows[[np.argmin(numbers), np.argmax(numbers)]])
+        else:
+            levels, _ = cells.as_levels()
+            extremes.append(rows[np.unique(levels[rows], return_index=True)[1]])
+    if extremes:
+        extreme = np.unique(np.concatenate(extremes))
+        chosen.append(extreme[evenly(len(extreme), MAX_EXTREMES)])
+    return np.unique(np.concatenate(chosen))
+
+
+def evenly(size: int, n: int) -> Ints:
+    """Return at most n positions among so many, evenly spread, the first and the last included."""
+    return np.unique(np.linspace(0, size - 1, min(n, size)).astype(np.int64))
 
 
 def _values(cells: Cells) -> Array:

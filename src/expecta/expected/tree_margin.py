@@ -110,13 +110,14 @@ class TreeMargin(Margin):
         """Answer about one output; what is not exact is sampled."""
         return BoxOutput(context, sample, output, self, form)
 
-    def explain(self, form: Form, tol: float) -> list[str]:
+    def explain(self, form: Form, tol: float, exact: str) -> list[str]:
         """Say what the margin is, what is exact of it, and of the output, in three sentences."""
-        exact = f"E[{form.link}(margin)]: exact, the trees are few." if self._small(form) else None
+        small = self._small(form)
+        computed = f"E[{form.link}(margin)]: {exact}, the trees are few." if small else None
         return [
             f"a sum of {self.sum.n_boxes} boxes; the mean of a sum is the sum of means.",
-            "Mean of the margin: exact.",
-            explain_response(form, exact),
+            f"Mean of the margin: {exact}.",
+            explain_response(form, exact, computed),
         ]
 
     def knows_variance(self, form: Form) -> bool:

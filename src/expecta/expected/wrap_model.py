@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +17,11 @@ from expecta.expected.additive_margin import AdditiveMargin, additive_of_linear
 from expecta.expected.compiled_trees import CompiledTrees
 from expecta.expected.margin import Margin
 from expecta.expected.model_cells import ModelCells
-from expecta.expected.row_template import RowTemplate
+from expecta.expected.reading_check import ReadingDisagrees, check_reading
+from expecta.expected.row_template import RowTemplate, evenly
 from expecta.expected.tree_margin import TreeMargin
 from expecta.expected.wrapped_model import ExactRoute, WrappedModel
+from expecta.queries.impossible import level_of_caller
 from expecta.readers import Unreadable
 from expecta.readers.features import Features
 from expecta.readers.forms import Form, Trees
@@ -26,8 +30,6 @@ from expecta.tables.table import Table
 
 LINEAR_BINS = 256  # of a number that a linear model adds up
 SAME_CLASS_SHARE = 0.98  # of complete rows, whose class is that of the largest output
-CHECKED_ROWS = 200  # complete rows on which a form is compared with the model
-CHECK_TOL = 1e-5  # relative; libraries compute with 32 bits
 SPREAD_ROWS = 2000  # training rows that the model's own spread is taken over
 
 
@@ -48,15 +50,17 @@ class ModelCalls:
         self.margins_only = self.classes is not None and not hasattr(model, "predict_proba")
         self.largest_wins = True  # whether its class is that of the largest output
 
+    def ask(self, rows: Any) -> Any:
+        """Return numbers, probabilities or margins of complete rows, as the model does."""
+        if self.classes is None:
+            return self.model.predict(rows)
+        if self.margins_only:
+            return self.model.decision_function(rows)
+        return self.model.predict_proba(rows)
+
     def outputs(self, rows: Any) -> Floats:
         """Return numbers, probabilities or margins of complete rows.  # (rows, outputs)."""
-        if self.classes is None:
-            values = self.model.predict(rows)
-        elif self.margins_only:
-            values = self.model.decision_function(rows)
-        else:
-            values = self.model.predict_proba(rows)
-        values = np.asarray(values, np.float64)
+        values = np.asarray(self.ask(rows), np.float64)
         return values.reshape(len(values), -1)
 
     def labels(self, rows: Any) -> npt.NDArray[Any]:
@@ -108,8 +112,8 @@ def wrap_model(
     options
         Further parameters of :class:`WrappedModel`.
     """
-    which = np.flatnonzero(template.complete_rows(table))[:SPREAD_ROWS]
-    complete = template.complete(table, which)
+    which = np.flatnonzero(template.complete_rows(table))
+    complete = template.complete(table, which[evenly(len(which), SPREAD_ROWS)])
     outputs = calls.outputs(complete)
     calls.check_classes(complete, outputs)
 
@@ -128,20 +132,23 @@ def wrap_model(
         )
 
     try:
-        fine, route = _read(calls, density, table, X, template)
+        fine, route, read_margin = _read(calls, density, table, X, template)
         model = wrapped(fine, route)
-        _check(model, table, which[:CHECKED_ROWS], outputs[:CHECKED_ROWS])
+        n = check_reading(model, table, calls.ask, read_margin)
+        model.route = route._replace(checked_rows=n)
     except Unreadable as reason:
+        if isinstance(reason, ReadingDisagrees):
+            warnings.warn(str(reason), UserWarning, level_of_caller())
         model = wrapped(density, None, str(reason))
     return model
 
 
 def _read(
     calls: ModelCalls, density: Density, table: Table, X: Any, template: RowTemplate
-) -> tuple[Density, ExactRoute]:
+) -> tuple[Density, ExactRoute, Callable[[Any], Floats]]:
     columns = [density.encoder_.column(name) for name in template.columns]
     categories = {i: column.values for i, column in enumerate(columns) if column.values}
-    steps, form = read(calls.model, categories)
+    steps, form, tried = read(calls.model, categories)
     if calls.margins_only:
         form = replace(form, link="none")
     features = Features.read(steps, template.rows, form.categories, template.marks)
@@ -156,7 +163,8 @@ def _read(
     else:
         cells = ModelCells.of(density, features, (), X, LINEAR_BINS)
         margin = additive_of_linear(form.margin, cells, table, template)
-    return cells.density, ExactRoute(form, margin)
+    route = ExactRoute(form, margin, (*tried, *features.tried))
+    return cells.density, route, lambda rows: form.margin(features(rows))
 
 
 def tree_margin_of(density: Density, form: Form, compiled: CompiledTrees) -> Margin:
@@ -167,14 +175,3 @@ def tree_margin_of(density: Density, form: Form, compiled: CompiledTrees) -> Mar
         additive.compiled = compiled
         return additive
     return TreeMargin(density, compiled)
-
-
-def _check(model: WrappedModel, table: Table, which: Any, outputs: Floats) -> None:
-    """Compare with the model itself on complete rows: a wrong number is worse than none."""
-    own = model.form_outputs(model.rows(table), which)
-    scale = float(np.abs(outputs).max(initial=0.0))
-    if own.shape != outputs.shape or not np.allclose(own, outputs, CHECK_TOL, CHECK_TOL * scale):
-        raise Unreadable(
-            f"what was read of this {model.name} does not predict what it does; sampling is used "
-            f"instead"
-        )

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
+from expecta.common.trust import Trust
 from expecta.densities.density import Density
 from expecta.expected.additive_margin import AdditiveMargin
 from expecta.expected.expected_model import ExpectedModel, ModelRows, RowAnswers, class_index
@@ -38,10 +39,16 @@ CALIBRATION_ROWS = 2000  # predictions with hidden columns that intervals are ca
 
 
 class ExactRoute(NamedTuple):
-    """What was read of a model, over the values of a density."""
+    """What was read of a model, over the values of a density.
+
+    Answers are exact if it was proved from the library's code. ``tried`` says what was only
+    tried, on the rows of ``checked_rows``, a reason each.
+    """
 
     form: Form
     margin: Margin
+    tried: tuple[str, ...] = ()
+    checked_rows: int = 0  # on which the model predicted the same
 
 
 class WrappedModel(ExpectedModel):
@@ -135,9 +142,10 @@ class WrappedModel(ExpectedModel):
 
     def form_outputs(self, rows: ModelRows, which: Ints) -> Floats:
         """Return all outputs of complete rows as what was read of the model says."""
-        return self._respond(self._margin(rows, which))
+        return self.respond(self._margin(rows, which))
 
-    def _respond(self, margin: Floats) -> Floats:
+    def respond(self, margin: Floats) -> Floats:
+        """Return all outputs of margins of complete rows."""
         assert self.route is not None
         return margin if self.margins_only else apply_link(self.route.form, margin)
 
@@ -145,12 +153,16 @@ class WrappedModel(ExpectedModel):
         """Return all outputs for values of the density; numbers are drawn in bins."""
         if self._ask_model is None:
             assert self.route is not None
-            return self._respond(self.route.margin.mean(codes))
+            return self.respond(self.route.margin.mean(codes))
+        return self._ask_model(self.fill(codes, rng))
+
+    def fill(self, codes: Ints, rng: np.random.Generator) -> Any:
+        """Return values of the density as rows that the model takes; numbers are drawn in bins."""
         unknown = np.full(1, np.nan)
         cells = [Cells(name, "unknown", "", numbers=unknown) for name in self.density.columns]
         table = Table("dict", tuple(self.density.columns), 1, tuple(cells))
         which = np.zeros(len(codes), np.int64)
-        return self._ask_model(self.template.filled(table, which, codes, self.density, rng))
+        return self.template.filled(table, which, codes, self.density, rng)
 
     def answer(self, rows: ModelRows, *, std: bool = False) -> RowAnswers:
         """Compute the expected outputs of each row, and their spread if it is asked for."""
@@ -193,7 +205,7 @@ class WrappedModel(ExpectedModel):
         """Compute expected outputs, with a bound on their error, where that can be done."""
         if self.route is None:
             return None
-        form, margin = self.route
+        form, margin = self.route.form, self.route.margin
         if form.link == "identity" or self.margins_only:
             return self._margin(rows, which), 0.0
         return margin.response(form, rows.codes[which], self._offset(rows, which), self.tol)
@@ -212,7 +224,7 @@ class WrappedModel(ExpectedModel):
             if self._ask_model is None:
                 assert self.route is not None
                 margin = self.route.margin.mean(drawn[keep])
-                return self._respond(margin + offset[np.repeat(some, counts)])
+                return self.respond(margin + offset[np.repeat(some, counts)])
             filled = self.template.filled(
                 rows.table, which[np.repeat(some, counts)], drawn[keep], self.density, rng
             )
@@ -302,17 +314,19 @@ class WrappedModel(ExpectedModel):
         if self.route is None:
             why = self.why[0].upper() + self.why[1:]
             lines = [
-                f"{self.name}: sampled. {why}.",
+                f"{self.name}: {Trust.SAMPLED}. {why}.",
                 "Predictions average the model over samples from the density, given what is known; "
                 "return_error=True gives their standard error.",
                 "Spread (return_std): from the same samples.",
             ]
             return "\n".join([*lines, *last])
-        form, margin = self.route
-        kind, moments, response = margin.explain(form, self.tol)
-        known = "exact" if margin.knows_variance(form) else "sampled"
+        form, margin = self.route.form, self.route.margin
+        exact = self._exact
+        kind, moments, response = margin.explain(form, self.tol, exact)
+        known = exact if margin.knows_variance(form) else Trust.SAMPLED
         lines = [
             f"{self.name}: {kind}",
+            *(f"{Trust.CHECKED.capitalize()}, not proved: {why}." for why in self.route.tried),
             moments,
             response,
             f"Spread of the output (return_std): {known}.",
@@ -322,6 +336,20 @@ class WrappedModel(ExpectedModel):
             "rows.",
         ]
         return "\n".join([*lines, *form.notes, *last])
+
+    @property
+    def trust(self) -> Trust:
+        """How far the mean of the margin can be trusted, or of the output where it is sampled."""
+        if self.route is None:
+            return Trust.SAMPLED
+        return Trust.CHECKED if self.route.tried else Trust.EXACT
+
+    @property
+    def _exact(self) -> str:
+        """What is said where something is exact, if what was read of the model is right."""
+        if self.trust is not Trust.CHECKED or self.route is None:
+            return Trust.EXACT
+        return f"{Trust.CHECKED} on {self.route.checked_rows} rows"
 
     # -- groups -----------------------------------------------------------------------
 
@@ -357,7 +385,7 @@ class WrappedModel(ExpectedModel):
         )
         if self.route is None:
             return SampledOutput(context, self.sample_outputs, output)
-        form, margin = self.route
+        form, margin = self.route.form, self.route.margin
         return margin.expected_output(context, form, output, self.tol, self.sample_outputs)
 
     def _regression_output(self, of: Any) -> int:

@@ -34,12 +34,12 @@ def check_possible(impossible: Bools, on_impossible: str) -> Bools:
         warnings.warn(
             f"{message}; given the impossible nothing is expected (NaN)",
             ImpossibleEvidenceWarning,
-            _level_of_caller(),
+            level_of_caller(),
         )
     return impossible
 
 
-def _level_of_caller() -> int:
+def level_of_caller() -> int:
     """Count the frames from the one that warns up to the first outside this package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):

@@ -34,7 +34,7 @@ def does_nothing(step: Any) -> bool:
     return step is None or (isinstance(step, str) and step == "passthrough")
 
 
-def follow(step: Any, data: Any, notes: list[str]) -> tuple[list[FeatureSource], Any]:
+def follow(step: Any, data: Any, tried: list[str]) -> tuple[list[FeatureSource], Any]:
     """Return what each output of a fitted transformer comes from, and the output for the rows.
 
     Parameters
@@ -43,8 +43,8 @@ def follow(step: Any, data: Any, notes: list[str]) -> tuple[list[FeatureSource],
         The transformer.
     data
         Complete rows of its input.
-    notes
-        What a user should know is added here.
+    tried
+        What is tried on the rows, and is not known, is added here.
 
     Raises
     ------
@@ -55,16 +55,16 @@ def follow(step: Any, data: Any, notes: list[str]) -> tuple[list[FeatureSource],
         return _same(frames.width(data)), data
     name = library_class(step)
     if name == "FrozenEstimator":
-        return follow(step.estimator, data, notes)
+        return follow(step.estimator, data, tried)
     if name == "Pipeline":
-        return follow_all([step for _, step in step.steps], data, notes)
+        return follow_all([step for _, step in step.steps], data, tried)
     if name == "ColumnTransformer":
-        sources = _column_transformer(step, data, notes)
+        sources = _column_transformer(step, data, tried)
     elif name == "FeatureUnion":
-        sources = _union(step, data, notes)
+        sources = _union(step, data, tried)
     elif name == "FunctionTransformer":
         single = frames.width(data) == 1
-        signs = function_signs(step, data, notes)
+        signs = function_signs(step, data, tried)
         sources = [FeatureSource(0 if single else j, sign) for j, sign in enumerate(signs)]
     elif name is not None and isinstance(step, SelectorMixin):
         sources = [FeatureSource(int(j), 1) for j in step.get_support(indices=True)]
@@ -96,12 +96,12 @@ def _then(first: Sequence[FeatureSource], second: Iterable[FeatureSource]) -> li
 
 
 def follow_all(
-    steps: Iterable[Any], data: Any, notes: list[str]
+    steps: Iterable[Any], data: Any, tried: list[str]
 ) -> tuple[list[FeatureSource], Any]:
     """Follow transformers that come one after the other; see :func:`follow`."""
     sources = _same(frames.width(data))
     for step in steps:
-        inner, data = follow(step, data, notes)
+        inner, data = follow(step, data, tried)
         sources = _then(sources, inner)
     return sources, data
 
@@ -110,16 +110,16 @@ def _weight(parent: Any, name: str) -> int:
     return int(np.sign((parent.transformer_weights or {}).get(name, 1.0)))
 
 
-def _union(union: Any, data: Any, notes: list[str]) -> list[FeatureSource]:
+def _union(union: Any, data: Any, tried: list[str]) -> list[FeatureSource]:
     sources: list[FeatureSource] = []
     for name, step in union.transformer_list:
         if not isinstance(step, str) or step != "drop":
-            inner, _ = follow(step, data, notes)
+            inner, _ = follow(step, data, tried)
             sources += [FeatureSource(j, sign * _weight(union, name)) for j, sign in inner]
     return sources
 
 
-def _column_transformer(parent: Any, data: Any, notes: list[str]) -> list[FeatureSource]:
+def _column_transformer(parent: Any, data: Any, tried: list[str]) -> list[FeatureSource]:
     """Follow each part; its columns are looked up by name if they have one."""
     known = [str(name) for name in getattr(parent, "feature_names_in_", [])]
     names = frames.names(data)
@@ -131,7 +131,7 @@ def _column_transformer(parent: Any, data: Any, notes: list[str]) -> list[Featur
         if known and names is not None:
             columns = [names.index(known[j]) for j in columns]
         part = frames.pick(data, columns, flat=isinstance(chosen, str | int | np.integer))
-        inner, _ = follow(step, part, notes)
+        inner, _ = follow(step, part, tried)
         if parent.output_indices_[name] != slice(len(sources), len(sources) + len(inner)):
             raise Unreadable(
                 f"the part {name!r} of the ColumnTransformer gives other columns than it did in "

@@ -16,7 +16,7 @@ from expecta.readers.forms import Categories
 from expecta.readers.tree_builder import category_positions
 from expecta.tables.table import read_table
 
-MAX_ROWS = 50  # that functions of users are tried on
+MAX_ROWS = 500  # that functions of users are tried on
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,8 @@ class Features:
         The fitted transformers, in order.
     rows
         Complete raw rows; the first fills the columns that are not asked about.
-    notes
-        What a user should know, a sentence each.
+    tried
+        What was tried on rows and is not known from the transformers' code, a reason each.
     categories
         The categories of features that the model sees as positions in these lists.
     marks
@@ -49,7 +49,7 @@ class Features:
     monotone: Ints
     steps: tuple[Any, ...]
     rows: Any
-    notes: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
     categories: Categories = field(default_factory=dict)
     marks: Mapping[int, Any] = field(default_factory=dict)
 
@@ -92,15 +92,15 @@ class Features:
         if not len(rows):
             raise DomainError("no rows: pass one complete training row or more")
         rows = data = frames.take(rows, np.arange(min(len(rows), MAX_ROWS)))
-        notes: list[str] = []
-        sources, data = follow_all(steps, data, notes)
+        tried: list[str] = []
+        sources, data = follow_all(steps, data, tried)
         made = cls(
             columns,
             np.array([source.input for source in sources], np.int64),
             np.array([source.sign for source in sources], np.int64),
             tuple(step for step in steps if not does_nothing(step)),
             rows,
-            tuple(notes),
+            tuple(tried),
             categories or {},
             marks or {},
         )

@@ -22,12 +22,12 @@ GROWING = frozenset(
 FALLING = frozenset({np.negative, np.arccos, special.erfc})
 
 
-def function_signs(step: Any, data: Any, notes: list[str]) -> list[int]:
+def function_signs(step: Any, data: Any, tried: list[str]) -> list[int]:
     """Return a sign for each output of a FunctionTransformer.
 
     With one input all outputs come from it. With several, each comes from the input at its
-    position. A function that is not known to be like that is tried on the rows, and a note
-    says so: a trial can refute it but not prove it.
+    position. A function that is not known to be like that is tried on the rows, and added to
+    what was ``tried``: a trial can refute it but not prove it.
     """
     width, function = frames.width(data), step.func
     if function is None:
@@ -44,10 +44,10 @@ def function_signs(step: Any, data: Any, notes: list[str]) -> list[int]:
             f"the function {name!r} of a FunctionTransformer cannot be tried on single rows "
             f"({problem}); sampling is used instead"
         ) from problem
-    notes.append(
-        f"The function {name!r} of a FunctionTransformer is taken to treat each row"
+    tried.append(
+        f"the function {name!r} of a FunctionTransformer is taken to treat each row"
         + (" and each column" if width > 1 else "")
-        + f" by itself; {len(outputs)} rows agree with that."
+        + " by itself"
     )
     return [0] * outputs.shape[1]
 

@@ -85,7 +85,7 @@ def require_own_code(*things: Any) -> None:
         changed = what_is_changed(thing)
         if changed is not None or _base(thing) is None:
             problem = changed or f"a {type(thing).__name__} is a part of the model"
-            raise Unreadable(f"{problem}, so it is not known what it does; sampling is used instead")
+            raise Unreadable(f"{problem}: what it does is not known; sampling is used instead")
 
 
 def is_tested(library: str) -> bool:

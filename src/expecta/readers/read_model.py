@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from sklearn.exceptions import NotFittedError
+
 from expecta.readers import (
     Unreadable,
     catboost,
@@ -15,7 +17,7 @@ from expecta.readers import (
     xgboost,
 )
 from expecta.readers.forms import Categories, Form
-from expecta.readers.library_class import what_is_changed
+from expecta.readers.library_class import untested_version, what_is_changed
 from expecta.readers.unwrap import unwrap
 
 READERS: tuple[Callable[[Any, Categories | None], Form | None], ...] = (
@@ -29,10 +31,14 @@ READERS: tuple[Callable[[Any, Categories | None], Form | None], ...] = (
 
 
 class ReadModel(NamedTuple):
-    """The transformers of a model's inputs, in order, and the form of what follows them."""
+    """The transformers of a model's inputs, in order, and the form of what follows them.
+
+    ``tried`` says why it is not proved that the form is right, a reason each.
+    """
 
     steps: tuple[Any, ...]
     form: Form
+    tried: tuple[str, ...]
 
 
 def read(model: Any, categories: Categories) -> ReadModel:
@@ -44,8 +50,20 @@ def read(model: Any, categories: Categories) -> ReadModel:
         If no reader knows it, or not with these options.
     """
     unwrapped = unwrap(model)
+    versions = map(untested_version, (model, unwrapped.model, *unwrapped.steps))
+    tried = tuple(
+        f"{version} is newer than the versions that readers know"
+        for version in dict.fromkeys(filter(None, versions))
+    )
     for reader in READERS:
-        form = reader(unwrapped.model, categories)
+        try:
+            form = reader(unwrapped.model, categories)
+        except (Unreadable, NotFittedError):
+            raise
+        except Exception as problem:
+            if not tried:
+                raise
+            raise Unreadable(f"{tried[0]} ({problem}); sampling is used instead") from problem
         if form is None:
             continue
         if form.categories and unwrapped.steps:
@@ -53,7 +71,7 @@ def read(model: Any, categories: Categories) -> ReadModel:
                 "the model takes categories as they are, behind transformers; sampling is used "
                 "instead"
             )
-        return ReadModel(unwrapped.steps, unwrapped.target.applied(form))
+        return ReadModel(unwrapped.steps, unwrapped.target.applied(form), tried)
     why = what_is_changed(unwrapped.model)
     raise Unreadable(
         f"the inside of a {type(unwrapped.model).__name__} is not known"
