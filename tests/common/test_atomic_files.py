@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -247,15 +248,15 @@ def test_a_folder_that_may_not_be_written_to(tmp_path, monkeypatch):
     assert names(folder) == ["file"]
 
 
-def kill_while_saving(path, delays, contents):
-    """Kill processes that save the contents in turn, and return how often each was there after."""
-    seen = dict.fromkeys(contents, 0)
+def kill_while_saving(path, delays, saves):
+    """Kill processes that save by one function after the other; count what is there after."""
+    seen = Counter()
 
     def save():
         os.write(told, b"x")
         while True:
-            for data in contents:
-                replace_file(str(path), data)
+            for function in saves:
+                function(path)
 
     for delay in delays:
         begun, told = os.pipe()
@@ -274,8 +275,9 @@ def kill_while_saving(path, delays, contents):
 def test_killed_processes_leave_a_whole_file(tmp_path, system):
     path = tmp_path / "file"
     path.write_bytes(OLD)
-    seen = kill_while_saving(path, [0.0005 * k for k in range(12)], (OLD, NEW))
-    assert sum(seen.values()) == 12
+    saves = [lambda path, data=data: replace_file(str(path), data) for data in (OLD, NEW)]
+    seen = kill_while_saving(path, [0.0005 * k for k in range(12)], saves)
+    assert seen[OLD] + seen[NEW] == 12
     if system == "without locks":
         for leftover in tmp_path.glob(".expecta-*.tmp"):
             os.utime(leftover, (0, 0))
