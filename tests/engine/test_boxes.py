@@ -64,6 +64,34 @@ def test_expectations_agree_with_enumeration(data):
 
 @given(data=st.data())
 @settings(max_examples=100, deadline=None)
+def test_moments_about_the_mean(data):
+    """Those of boxes that do not overlap, whatever is added to all values."""
+    p, _ = data.draw(circuit_pairs(most=4))
+    every = complete_rows(p.cardinalities)
+    chance = np.array([probability(p, x) for x in every])
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    value = rng.integers(-9, 9, (len(every), 2)) / 8 + data.draw(st.sampled_from([0, 2.0**40]))
+    cards = p.cardinalities.tolist()
+    cells = [{v: (int(x[v]), int(x[v]) + 1) for v in range(len(cards))} for x in every]
+    partition = BoxExpectation(p, BoxSum.of(cells, value, p.cardinalities))
+    row = np.array([data.draw(st.integers(-1, card - 1)) for card in cards], np.int32)
+    found = partition.mean_and_central(row[None], 4)[0]
+    fits = np.all((every == row) | (row < 0), axis=1)
+    if chance[fits].sum() == 0:
+        assert np.isnan(found).all()
+        return
+    weight = chance[fits] / chance[fits].sum()
+    gap = value[fits] - value[fits][0]
+    gap -= weight @ gap
+    assert found[:, 0].tolist() == [1.0, 1.0]
+    np.testing.assert_allclose(found[:, 1], weight @ value[fits], rtol=1e-12, atol=1e-12)
+    for k in range(2, 5):
+        np.testing.assert_allclose(found[:, k], weight @ gap**k, rtol=1e-9, atol=1e-12)
+    assert np.array_equal(partition.variance(row[None])[0], found[:, 2])
+
+
+@given(data=st.data())
+@settings(max_examples=100, deadline=None)
 def test_products_and_sums_of_boxes(data):
     p, _ = data.draw(circuit_pairs(most=4))
     one, two = data.draw(sums(p.cardinalities, 5)), data.draw(sums(p.cardinalities, 5))

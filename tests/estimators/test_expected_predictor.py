@@ -548,6 +548,62 @@ def test_moments():
         np.testing.assert_allclose(central[:, 2], spread**2, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("shift", [1e6, 1e9, -1e12])
+@pytest.mark.parametrize("kind", ["tree", "boosted", "forest"])
+def test_moments_do_not_cancel(kind, shift):
+    """Targets far from zero have the spread of those near it."""
+    frame, y = table(kind="numeric")
+    y = np.round(y * 1024) / 1024  # so that adding the shift loses little
+    some = holes(frame, np.random.default_rng(0))
+    make = {
+        "tree": lambda: DecisionTreeRegressor(max_depth=3, random_state=0),
+        "boosted": lambda: GradientBoostingRegressor(
+            init="zero", n_estimators=3, max_depth=2, learning_rate=1.0, random_state=0
+        ),
+        "forest": lambda: RandomForestRegressor(3, max_depth=2, random_state=0),
+    }[kind]
+    answers, spreads = [], []
+    for add in (0.0, shift):
+        model = make().fit(frame, y)
+        for tree in np.ravel(getattr(model, "estimators_", [model]))[:1]:
+            tree.tree_.value[:] += add * (1 if kind != "forest" else 3)
+        expected = ExpectedPredictor(model, ChowLiu()).fit(frame)
+        answers.append(expected.predict_moments(some, 3, central=True))
+        mean, std = expected.predict(some, return_std=True)
+        assert abs(mean - add).max() < 1e-6 * abs(add) + 100
+        spreads.append(std)
+    loss = 4e-16 * abs(shift)  # what the leaves themselves have lost
+    np.testing.assert_allclose(answers[1], answers[0], rtol=1e-9, atol=100 * loss)
+    np.testing.assert_allclose(spreads[1], spreads[0], rtol=1e-9, atol=100 * loss)
+    np.testing.assert_allclose(spreads[0] ** 2, answers[0][:, 2], rtol=1e-9, atol=1e-20)
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_the_spread_of_rows_far_from_the_mean(few):
+    """A known column moves the output by millions, what is unknown by less than one."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, (400, 3)).astype(float)
+    y = np.where(X[:, 0] > 1, 4.0**12, -(4.0**12)) + X[:, 1] / 8 * (X[:, 2] > 1)
+    if few:
+        model = DecisionTreeRegressor(random_state=0)
+    else:
+        model = GradientBoostingRegressor(n_estimators=40, max_depth=3, random_state=0)
+    expected = ExpectedPredictor(model.fit(X, y), ChowLiu()).fit(X)
+    rows = np.array([[0, np.nan, np.nan], [3, np.nan, 2], [3, 1, np.nan], [1, np.nan, 0]])
+    spread = expected.predict(rows, return_std=True)[1]
+    density = expected.density_ if hasattr(expected, "density_") else expected.density
+    for row, std in zip(rows, spread, strict=True):
+        grid = np.array(list(itertools.product(*([x] if x == x else range(4) for x in row))))
+        weight = np.exp(density.score_samples(grid))
+        output = model.predict(grid)
+        output -= output[0]
+        mean = np.average(output, weights=weight)
+        true = np.sqrt(np.average((output - mean) ** 2, weights=weight))
+        assert std == pytest.approx(true, rel=1e-6, abs=1e-7)
+        group = {f"x{k}": int(x) for k, x in enumerate(row) if x == x}
+        assert expected.ask(group).std == pytest.approx(true, rel=1e-6, abs=1e-7)
+
+
 def test_counts_and_margins():
     frame, y = table(kind="numeric")
     some = holes(frame, np.random.default_rng(0))

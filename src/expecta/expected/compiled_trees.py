@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +14,7 @@ from expecta.engine.boxes.box_sums import MAX_PAIRS_PER_BOX
 from expecta.expected.model_cells import ModelCells
 from expecta.readers.forms import Trees
 
+Leaf = tuple[dict[int, Runs], Floats]  # a box and its value
 Branch = tuple[int, Runs, Runs]  # a question's variable (-1: none), its values of yes and of no
 
 
@@ -64,13 +66,15 @@ class CompiledTrees:
 
         Cost: linear in the leaves and in the values of columns.
         """
-        outputs = len(self.trees.bias)
-        bias = self.trees.bias.astype(np.float64).copy()
+        return self._write(self._leaves, self.trees.bias.astype(np.float64))
+
+    def _write(self, trees: Iterable[list[Leaf]], bias: Floats) -> WrittenTrees:
+        outputs = len(bias)
+        bias = bias.copy()
         tables = tuple(np.zeros((int(card), outputs)) for card in self.cardinalities)
         boxes: list[dict[int, Runs]] = []
         values: list[Floats] = []
-        for root in self.trees.start[:-1].tolist():
-            leaves = self._leaves(root)
+        for leaves in trees:
             used = {variable for box, _ in leaves for variable in box}
             if len(used) > 1:
                 boxes += [box for box, _ in leaves]
@@ -90,15 +94,14 @@ class CompiledTrees:
     def partition(self, max_boxes: int) -> BoxSum | None:
         """Cut the space so finely that the sum of trees is constant in each box.
 
-        Returns the boxes, of which no two overlap, with the margins as values; None if there
-        are more than ``max_boxes``, or if so many pairs of boxes have to be looked at that it
-        takes long. Cost: for each tree its leaves times the boxes of those before.
+        Returns the boxes, of which no two overlap, with the margins less ``constant`` as values;
+        None if there are more than ``max_boxes``, or if so many pairs of boxes have to be looked
+        at that it takes long. Cost: for each tree its leaves times the boxes of those before.
         """
         pairs = 0
-        total = BoxSum.of([{}], self.trees.bias[None].astype(np.float64), self.cardinalities)
-        for root in self.trees.start[:-1].tolist():
-            leaves = self._leaves(root)
-            values = np.array([value for _, value in leaves])
+        total = BoxSum.of([{}], np.zeros((1, len(self.trees.bias))), self.cardinalities)
+        for leaves in self._leaves:
+            values = np.array([value - leaves[0][1] for _, value in leaves])
             tree = BoxSum.of([box for box, _ in leaves], values, self.cardinalities)
             pairs += total.n_boxes * tree.n_boxes
             if pairs > MAX_PAIRS_PER_BOX * max_boxes:
@@ -109,8 +112,36 @@ class CompiledTrees:
             total = product
         return total
 
-    def _leaves(self, root: int) -> list[tuple[dict[int, Runs], Floats]]:
-        """Return the boxes of a tree's leaves that some value of the density reaches."""
+    @cached_property
+    def constant(self) -> Floats:
+        """The bias and a leaf of each tree: what is left is small where values are large."""
+        return self.trees.bias + sum(leaves[0][1] for leaves in self._leaves)
+
+    def given(self, codes: Ints) -> BoxSum:
+        """Write what is left of the trees where some values are known, up to a constant.
+
+        The constant makes each tree zero in one of its boxes: what the known values decide is
+        gone, however large.  # codes: (variables,), -1 where unknown
+        """
+        known = codes.tolist()
+
+        def living(leaves: list[Leaf]) -> list[Leaf]:
+            alive = [
+                ({v: allowed for v, allowed in box.items() if known[v] < 0}, value)
+                for box, value in leaves
+                if all(known[v] < 0 or _contains(allowed, known[v]) for v, allowed in box.items())
+            ]
+            return [(box, value - alive[0][1]) for box, value in alive]
+
+        zero = np.zeros(len(self.trees.bias))
+        return self._write((living(leaves) for leaves in self._leaves), zero).as_boxes()
+
+    @cached_property
+    def _leaves(self) -> list[list[Leaf]]:
+        """The boxes of each tree's leaves that some value of the density reaches."""
+        return [self._leaves_of(root) for root in self.trees.start[:-1].tolist()]
+
+    def _leaves_of(self, root: int) -> list[Leaf]:
         trees, leaves = self.trees, []
         todo: list[tuple[int, dict[int, Runs]]] = [(root, {})]
         while todo:
@@ -126,3 +157,7 @@ class CompiledTrees:
                     full = variable < 0 or allowed == (0, self.cardinalities[variable])
                     todo.append((int(child), box if full else box | {variable: allowed}))
         return leaves
+
+
+def _contains(allowed: Runs, value: int) -> bool:
+    return any(a <= value < b for a, b in zip(allowed[::2], allowed[1::2], strict=True))

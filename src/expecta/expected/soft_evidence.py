@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from expecta.circuits.evidence import Evidence
@@ -32,7 +34,19 @@ class SoftBoxes:
 
     def __call__(self, expectation: BoxExpectation, evidence: Evidence) -> Floats:
         """Compute the expectation for possible rows of evidence.  # (rows, outputs)."""
-        codes, soft = _codes(evidence)
+        return self._ask(expectation, evidence, BoxExpectation.__call__)
+
+    def variance(self, partition: BoxExpectation, evidence: Evidence) -> Floats:
+        """Compute the variance of boxes of which no two overlap.  # (rows, outputs)."""
+        return self._ask(partition, evidence, lambda boxes, codes: boxes.variance(codes))
+
+    def _ask(
+        self,
+        expectation: BoxExpectation,
+        evidence: Evidence,
+        question: Callable[[BoxExpectation, Ints], Floats],
+    ) -> Floats:
+        codes, soft = split_codes(evidence)
         groups, which = np.unique(soft, axis=0, return_inverse=True)
         which = which.ravel()
         members = [np.flatnonzero(which == number) for number in range(len(groups))]
@@ -40,7 +54,7 @@ class SoftBoxes:
         for group, rows in zip(groups, members, strict=True):
             circuit = self._under(evidence, int(rows[0]), group >= 0)
             here = expectation if circuit is self._compiled else expectation.under(circuit)
-            parts.append(here(codes[rows]))
+            parts.append(question(here, codes[rows]))
         out = np.empty((len(codes), expectation.boxes.value.shape[1]))
         for rows, part in zip(members, parts, strict=True):
             out[rows] = part
@@ -63,7 +77,7 @@ class SoftBoxes:
         return self._given[key]
 
 
-def _codes(evidence: Evidence) -> tuple[Ints, Ints]:
+def split_codes(evidence: Evidence) -> tuple[Ints, Ints]:
     """Return the value of each cell, -1 where it is unknown or soft; and the state of soft ones.
 
     Both have shape (rows, variables); the state is -1 where a cell is not soft.

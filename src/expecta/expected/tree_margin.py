@@ -12,17 +12,18 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.densities.density import Density
 from expecta.engine.boxes import BoxExpectation, BoxSum
+from expecta.engine.boxes.box_sums import MAX_PAIRS_PER_BOX
 from expecta.expected.compiled_trees import CompiledTrees
 from expecta.expected.distributions import NEAR, AtomDistribution, OutputDistribution
 from expecta.expected.expected_output import Answer, ExpectedOutput, OutputContext
 from expecta.expected.margin import Margin, explain_response
 from expecta.expected.sampled_output import CompleteOutputs, SampledOutput
-from expecta.expected.soft_evidence import SoftBoxes
-from expecta.queries.moments import shift_moments
+from expecta.expected.soft_evidence import SoftBoxes, split_codes
 from expecta.readers.forms import Form
 from expecta.readers.model_links import apply_link
 
 MAX_BOXES = 200_000  # of a square or a partition; beyond, sampling is used
+MIN_SHARE = 1e-6  # of a square, below which what is left of it has too few digits
 MAX_LEVELS = 4096  # values of a distribution
 MAX_NUMBERS = 1 << 24  # boxes times levels to hold at once
 
@@ -43,16 +44,20 @@ class TreeMargin(Margin):
         return self.first(codes)
 
     @cached_property
-    def overall_mean(self) -> Floats:
-        """The mean of the margin where nothing is known.  # (1, outputs)."""
-        return self.first(np.full((1, self.circuit.n_variables), -1, np.int32))
+    def _about(self) -> BoxSum:
+        """The margin less its mean where nothing is known: no constant is left to cancel."""
+        unknown = np.full((1, self.n_variables), -1, np.int32)
+        rest = self.compiled.given(unknown[0])
+        return rest.plus(-BoxExpectation(self.circuit, rest)(unknown))
+
+    @cached_property
+    def _gap(self) -> BoxExpectation:
+        return BoxExpectation(self.circuit, self._about)
 
     @cached_property
     def square(self) -> BoxExpectation | None:
         """The expectation of the squared distance from there, where boxes are few enough."""
-        # about the overall mean, so that little cancels
-        about = self.sum.plus(-self.overall_mean)
-        square = about.times(about, MAX_BOXES)
+        square = self._about.times(self._about, MAX_BOXES)
         return None if square is None else BoxExpectation(self.circuit, square)
 
     @cached_property
@@ -67,7 +72,9 @@ class TreeMargin(Margin):
     def of(self, function: Callable[[Floats], Floats]) -> BoxExpectation:
         """Return the expectation of a function of the margin, where the trees are few."""
         assert self._partition is not None
-        return BoxExpectation(self.circuit, self._partition.map(function))
+        constant = self.compiled.constant
+        values = self._partition.map(lambda rest: function(rest + constant))
+        return BoxExpectation(self.circuit, values)
 
     def central_moments(self, codes: Ints, order: int) -> Floats:
         """Moments of the margin about its mean, where the trees are few. Exact."""
@@ -76,11 +83,10 @@ class TreeMargin(Margin):
                 "moments of so many trees are not known exactly; predict(return_std=True) has "
                 "the spread"
             )
-        powers = [
-            self.of(lambda margin, k=k: margin**k)(codes)  # type: ignore[misc]
-            for k in range(order + 1)
-        ]
-        return shift_moments(np.stack(powers, axis=-1), -self.mean(codes))
+        assert self._partition is not None
+        moments = BoxExpectation(self.circuit, self._partition).mean_and_central(codes, order)
+        moments[:, :, 1:2] *= 0.0
+        return moments
 
     def response(
         self, form: Form, codes: Ints, offset: Floats, tol: float
@@ -96,13 +102,35 @@ class TreeMargin(Margin):
         if form.link == "identity":
             if self.square is None:
                 return None
-            gap = self.first(codes) - self.overall_mean
-            return np.maximum(self.square(codes) - gap**2, 0.0)
+            return self.margin_variance(codes, lambda boxes, rows: boxes(codes[rows]))
         if not self.is_small:
             return None
-        mean = self.of(lambda margin: apply_link(form, margin))(codes)
-        square = self.of(lambda margin: apply_link(form, margin) ** 2)(codes)
-        return np.maximum(square - mean**2, 0.0)
+        return self.of(lambda margin: apply_link(form, margin)).variance(codes)
+
+    def margin_variance(self, codes: Ints, ask: Callable[[BoxExpectation, Ints], Floats]) -> Floats:
+        """Variance of the margin, where the square is known. Exact.  # (rows, outputs).
+
+        ``ask`` answers an expectation for some rows. Where a row's mean is so far from the
+        overall mean that their squares cancel, the trees are written anew given the row.
+        """
+        assert self.square is not None
+        rows = np.arange(len(codes))
+        square = ask(self.square, rows)
+        variance = square - ask(self._gap, rows) ** 2
+        used = np.flatnonzero(self.sum.box.any(axis=0))
+        rest: dict[bytes, BoxSum] = {}
+        for row in np.flatnonzero(np.any(variance < MIN_SHARE * square, axis=1)).tolist():
+            key = codes[row, used].tobytes()
+            if key not in rest:
+                rest[key] = self.compiled.given(codes[row])
+            variance[row] = 0.0
+            if np.any(rest[key].value):
+                centre = ask(BoxExpectation(self.circuit, rest[key]), rows[[row]])
+                about = rest[key].plus(-centre)
+                again = about.times(about, MAX_PAIRS_PER_BOX * MAX_BOXES)
+                assert again is not None  # no more pairs than the square has
+                variance[row] = ask(BoxExpectation(self.circuit, again), rows[[row]])[0]
+        return np.maximum(variance, 0.0)
 
     def expected_output(
         self, context: OutputContext, form: Form, output: int, tol: float, sample: CompleteOutputs
@@ -167,16 +195,6 @@ class BoxOutput(SampledOutput):
             return self._margin.first, self._output
         return self._margin.of(self._value), 0
 
-    @cached_property
-    def _second(self) -> tuple[BoxExpectation, int, float]:
-        """BoxExpectation of the squared distance from a centre, and that."""
-        if self._is_margin and self._margin.square is not None:
-            centre = float(self._margin.overall_mean[0, self._output])
-            return self._margin.square, self._output, centre
-        unknown = Evidence.unknown(self.encoder.cardinalities_)
-        centre = float(self._mean(unknown)[0][0])
-        return self._margin.of(lambda margin: (self._value(margin) - centre) ** 2), 0, centre
-
     def _mean(self, evidence: Evidence) -> Answer:
         if self.samples_mean:
             return super()._mean(evidence)
@@ -188,9 +206,14 @@ class BoxOutput(SampledOutput):
         if self.samples_variance:
             return super()._mean_and_variance(evidence)
         mean, error = self._mean(evidence)
-        second, column, centre = self._second
-        square = self._soft(second, evidence)[:, column]
-        return mean, error, np.maximum(square - (mean - centre) ** 2, 0.0), np.zeros_like(mean)
+        if self._is_margin and self._margin.square is not None:
+            codes = split_codes(evidence)[0]
+            variance = self._margin.margin_variance(
+                codes, lambda boxes, rows: self._soft(boxes, evidence[rows])
+            )[:, self._output]
+        else:
+            variance = self._soft.variance(self._margin.of(self._value), evidence)[:, 0]
+        return mean, error, variance, np.zeros_like(mean)
 
     def _variance(self, evidence: Evidence) -> Answer:
         if self.samples_variance:
@@ -215,7 +238,7 @@ class BoxOutput(SampledOutput):
     @cached_property
     def _atoms(self) -> tuple[BoxExpectation, Floats, float]:
         """Probability of each value of the output, or of ranges where these are too many."""
-        value = self._value(self._margin.of(lambda margin: margin).boxes.value)[:, 0]
+        value = self._margin.of(self._value).boxes.value[:, 0]
         limit = max(64, min(MAX_LEVELS, MAX_NUMBERS // len(value)))
         levels, resolution = np.unique(value), 0.0
         if len(levels) > limit:

@@ -60,20 +60,38 @@ class BoxExpectation:
         sorted rows agree. Cost per row: for every other vtree node the parts that the known
         values allow and that differ in what is unknown, times the edges of p there.
         """
+        return self._compute(codes, 1)
+
+    def mean_and_central(self, codes: Ints, order: int) -> Floats:
+        """Compute 1, the mean, C_2 .. C_order of boxes of which no two overlap.
+
+        They must cover everything. Moments are about the mean from the start, so that they do
+        not cancel. Cost: that of the expectation.  # (rows, outputs, order + 1)
+        """
+        outputs = self._value.shape[1]
+        moments = self._compute(codes, max(order, 2)).reshape(len(codes), outputs, -1)
+        first = np.where(np.isnan(moments[:, :, :1]), np.nan, 1.0)
+        return np.concatenate([first, moments], axis=2)[:, :, : order + 1]
+
+    def variance(self, codes: Ints) -> Floats:
+        """Compute the variance, where no two boxes overlap and they cover everything."""
+        return self.mean_and_central(codes, 2)[:, :, 2]
+
+    def _compute(self, codes: Ints, order: int) -> Floats:
         if len(self._p.variable) == 1:
-            return self._alone(codes[:, 0])
+            return self._alone(codes[:, 0], order)
         # in the order of the walk, so that neighbours agree on whole parts of the vtree
         walked = self._p.variable[self._p.order]
         walked = walked[walked >= 0]
         distinct, which = np.unique(codes[:, walked], axis=0, return_inverse=True)
         rows = np.empty((len(distinct), len(walked)), np.int32)
         rows[:, walked] = distinct
-        out = np.empty((len(rows), self._value.shape[1]))
+        out = np.empty((len(rows), self._value.shape[1] * order))
         prior, threads = self._prior, current().n_threads()
 
         def compute(begin: int) -> None:
             end = min(begin + BLOCK_ROWS, len(rows))
-            expect(self._p, self._parts, self._value, prior, self._at, rows, begin, end, out)
+            expect(self._p, self._parts, self._value, prior, self._at, rows, begin, end, order, out)
 
         begins = range(0, len(rows), BLOCK_ROWS)
         with Progress("rows", len(rows)) as progress, threadpool_limits(1):
@@ -83,9 +101,16 @@ class BoxExpectation:
                 progress.advance(min(len(rows), now[-1] + BLOCK_ROWS) - now[0])
         return out[which.ravel()]
 
-    def _alone(self, codes: Ints) -> Floats:
+    def _alone(self, codes: Ints, order: int) -> Floats:
         """Compute the same where there is a single variable, so that nothing is joined."""
         values, share = self.boxes(np.arange(len(self._p.leaf))[:, None]), self._p.leaf[:, None]
-        values = np.where(share > 0, values, np.nan)
-        mean = np.nansum(share * values, axis=0, keepdims=True) / share.sum()
-        return np.append(values, mean, axis=0)[codes]
+        possible = share[:, 0] > 0
+        weight, centre = share[possible] / share.sum(), values[possible][:1]
+        gap = values[possible] - centre
+        mean = np.sum(weight * gap, axis=0)
+        central = [np.sum(weight * (gap - mean) ** k, axis=0) for k in range(2, order + 1)]
+        known = np.where(possible[:, None], values, np.nan)
+        spread = [np.where(possible[:, None], 0.0 * values, np.nan)] * (order - 1)
+        known_moments = np.stack([known, *spread], axis=2)
+        unknown = np.stack([centre[0] + mean, *central], axis=1)
+        return np.append(known_moments, unknown[None], axis=0).reshape(len(share) + 1, -1)[codes]

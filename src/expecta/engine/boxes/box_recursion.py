@@ -127,9 +127,13 @@ def expect(
     codes: Array,
     begin: int,
     end: int,
+    order: int,
     out: Array,
 ) -> None:
     """Write the expectation of the sum of boxes for some rows; NaN where they are impossible.
+
+    With an order above 1, for boxes of which no two overlap, each output has its mean and the
+    moments about it up to that order, one after the other.
 
     For a row most parts are dead, as a known value lies outside of them, and many are
     alike, as they differ in what they ask of known values only. ``rep`` tells for each
@@ -145,6 +149,7 @@ def expect(
     new = np.empty(n_layers, np.uint8)  # whether values below differ from those of the last row
     whole = np.zeros(n_layers, np.uint8)  # whether all parts were looked at
     alive = np.empty(len(value), np.int64)
+    share = np.empty(len(value))
     most = np.max(np.diff(parts.start))
     pair_left = np.empty(most, np.int64)
     pair_right = np.empty(most, np.int64)
@@ -238,7 +243,11 @@ def expect(
         left_child, right_child = p.tree_left[root], p.tree_right[root]
         left = work if known[left_child] else prior
         right = work if known[right_child] else prior
-        _sum_up(p, parts, value, left, right, at, rep, alive[:n_alive], root, out[r])
+        _shares(p, parts, left, right, at, rep, alive[:n_alive], root, share)
+        if order == 1:
+            _sum_up(value, alive[:n_alive], share, out[r])
+        else:
+            _moments(value, alive[:n_alive], share, order, out[r])
 
 
 @kernel
@@ -289,34 +298,60 @@ def _scale(work: Array, at: int, width: int, count: int) -> None:
 
 
 @kernel
-def _sum_up(
+def _shares(
     p: Mixing,
     parts: Parts,
-    value: Array,
     left: Array,
     right: Array,
     at: Array,
     rep: Array,
     alive: Array,
     root: int,
-    out: Array,
+    share: Array,
 ) -> None:
-    """Add up the boxes at the root, divided by the probability of what is known."""
+    """Compute the probability of each living box at the root, together with what is known."""
     a, b = p.tree_left[root], p.tree_right[root]
-    total = 0.0
-    out[:] = 0.0
-    for u in alive:
-        k = parts.start[root] + u
+    for i in range(len(alive)):
+        k = parts.start[root] + alive[i]
         x = at[a] + rep[parts.start[a] + parts.left[k]] * p.n_nodes[a]
         y = at[b] + rep[parts.start[b] + parts.right[k]] * p.n_nodes[b]
-        share = 0.0
+        share[i] = 0.0
         for q in range(p.element_at[root], p.element_at[root + 1]):
             for run in range(p.run_at[q], p.run_at[q + 1]):  # the root is a single node
                 weight = p.weight[p.weight_at[run]]
-                share += weight * left[x + p.left[q]] * right[y + p.right[q]]
-        if u == 0:
-            total = share
+                share[i] += weight * left[x + p.left[q]] * right[y + p.right[q]]
+
+
+@kernel
+def _sum_up(value: Array, alive: Array, share: Array, out: Array) -> None:
+    """Add up the boxes, divided by the probability of what is known: the share of the first."""
+    out[:] = 0.0
+    for i in range(len(alive)):
         for k in range(len(out)):
-            out[k] += share * value[u, k]
+            out[k] += share[i] * value[alive[i], k]
     for k in range(len(out)):
-        out[k] = out[k] / total if total > 0.0 else np.nan
+        out[k] = out[k] / share[0] if share[0] > 0.0 else np.nan
+
+
+@kernel
+def _moments(value: Array, alive: Array, share: Array, order: int, out: Array) -> None:
+    """Compute the mean and moments about it, of distances from a living box: nothing cancels."""
+    first = min(1, len(alive) - 1)  # the box that holds everything is none of several
+    total = 0.0
+    for i in range(first, len(alive)):
+        total += share[i]
+    out[:] = 0.0 if total > 0.0 else np.nan
+    for k in range(value.shape[1] if total > 0.0 else 0):
+        moments = out[k * order : (k + 1) * order]
+        centre = value[alive[first], k]
+        mean = 0.0
+        for i in range(first, len(alive)):
+            mean += share[i] * (value[alive[i], k] - centre)
+        mean /= total
+        for i in range(first, len(alive)):
+            gap = value[alive[i], k] - centre - mean
+            power = gap * share[i] / total
+            for j in range(1, order):
+                power *= gap
+                moments[j] += power
+        moments[0] = centre + mean
