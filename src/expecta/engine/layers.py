@@ -16,6 +16,8 @@ Array = npt.NDArray[Any]
 UNIT = 2.0**256  # numbers out of range are kept as a number near one times a power of this
 TINY = 2.0**-256
 LOG_UNIT = 256 * float(np.log(2.0))
+_LOG_UNIT_HIGH = float(np.floor(LOG_UNIT * 2.0**26)) / 2.0**26  # few digits: k times it is exact
+_LOG_UNIT_LOW = (LOG_UNIT - _LOG_UNIT_HIGH) + 256 * 2.3190468138462996e-17  # which log 2 lacks
 
 
 class Layers(NamedTuple):
@@ -86,8 +88,17 @@ def weighted_layers(p: ProbabilisticCircuit) -> WeightedLayers:
     )
 
 
+def scaled_exp(logarithm: Floats, exponent: Floats) -> Floats:
+    """Return exp(logarithm) / 2^(256 exponent) to the last digits, for logarithms up to 1e7.
+
+    The whole exponent is nearly the logarithm over that of 2^256.
+    """
+    reduced = logarithm - exponent * _LOG_UNIT_HIGH  # exact
+    return np.exp(reduced) * np.exp(-exponent * _LOG_UNIT_LOW)
+
+
 def _scaled(log_weight: Floats) -> tuple[Floats, Floats]:
     """Return mantissa and exponent of weights of at most about one."""
     finite = np.where(log_weight > -np.inf, log_weight, 0.0)
     exponent = np.minimum(np.ceil(finite / LOG_UNIT), 0.0) + 0.0
-    return np.exp(log_weight - exponent * LOG_UNIT), exponent
+    return scaled_exp(log_weight, exponent), exponent

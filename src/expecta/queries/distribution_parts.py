@@ -12,6 +12,7 @@ from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Complexes, Floats, Ints
 from expecta.engine.algebras.spectrum_algebra import turn
 from expecta.queries.exponentials import characteristic_of
+from expecta.queries.moments import rounding
 from expecta.queries.spectral import NORMAL, quadrature
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class SpectralPart(DistributionPart):
     ) -> SpectralPart:
         """Choose frequencies for rows whose g is likely to lie between ``ends``."""
         tail = NORMAL.tail(tol)
-        rule = quadrature(NORMAL, reach + tail, tol)
+        rule = quadrature(NORMAL, reach + tail, tol, rounding(pair))
         t = rule.t / blur
         phi = characteristic_of(pair, evidence[rows], t, output)[0][:, 0]
         centre = ends.mean(axis=1)

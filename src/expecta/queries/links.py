@@ -13,9 +13,16 @@ from numpy.polynomial import Polynomial
 
 from expecta.circuits.evidence import Evidence, Rows, as_evidence
 from expecta.common.arrays import Bools, Floats
-from expecta.queries.exponentials import characteristic_of, likely, scaled_of
+from expecta.engine.algebras.spectrum_algebra import turn
+from expecta.queries.exponentials import characteristic_of, likely, log_exponential
 from expecta.queries.impossible import check_possible
-from expecta.queries.moments import extremes_of, mean_and_central, shift_moments, support_rounding
+from expecta.queries.moments import (
+    extremes_of,
+    mean_and_central,
+    rounding,
+    shift_moments,
+    support_rounding,
+)
 from expecta.queries.spectral import (
     LOGISTIC,
     NORMAL,
@@ -28,7 +35,10 @@ from expecta.queries.spectral import (
 if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
+SMALLEST = float(np.finfo(np.float64).tiny)
+EPSILON = float(np.finfo(np.float64).eps)
 MAX_CELLS = 1 << 23  # complex numbers to hold at once
+LOST_PROBABILITY = 1e-200  # more than the engine drops, as it is that improbable given the evidence
 
 
 class Expected(NamedTuple):
@@ -67,6 +77,7 @@ class _Step:
     """A link that is ``low + size · P(noise <= slope · g)``: open to the spectral method."""
 
     noise: Noise
+    steepest: float  # derivative of the link by g
     slope: float = 1.0
     low: float = 0.0
     size: float = 1.0
@@ -128,9 +139,9 @@ LINKS = {
     "exp": Link(_exp_derivatives),
 }
 _STEPS = {
-    "logistic": _Step(LOGISTIC),
-    "probit": _Step(NORMAL),
-    "tanh": _Step(LOGISTIC, slope=2.0, low=-1.0, size=2.0),
+    "logistic": _Step(LOGISTIC, 0.25),
+    "probit": _Step(NORMAL, 0.4),
+    "tanh": _Step(LOGISTIC, 1.0, slope=2.0, low=-1.0, size=2.0),
 }
 
 
@@ -188,19 +199,21 @@ def _spectral(
     low[impossible] = high[impossible] = 0.0
     # A link is monotone: where its values at both ends agree, nothing is left to integrate.
     ends = LINKS[link].derivatives(np.stack([low, high]) + shift, 0)[0]
+    slack = rounding(pair) * (pair.parameter_size + np.abs(shift))  # of g and its range
     value, error = ends.mean(axis=0), 0.5 * (ends[1] - ends[0])
+    error += step.steepest * slack + rounding(pair)
     todo = np.any(error > tol, axis=1) & ~impossible
     share = 0.25 * tol / step.size  # of the error, for what lies beyond the reach
     unit = np.full(np.count_nonzero(todo), 1.0 / step.slope)
     low[todo], high[todo] = likely(pair, evidence[todo], low[todo], high[todo], unit, share)
-    farthest = np.maximum(np.abs(low + shift), np.abs(high + shift))
+    farthest = np.maximum(np.abs(low + shift), np.abs(high + shift)) + slack
     reach = coarse(step.slope * farthest.max(axis=1))
     for group in np.unique(reach[todo]):
         rows = np.flatnonzero(todo & (reach == group))
-        rule = quadrature(step.noise, float(group), 3 * share)
+        rule = quadrature(step.noise, float(group), 3 * share, rounding(pair))
         for block in np.array_split(rows, 1 + len(rows) * outputs * len(rule.t) // MAX_CELLS):
             phi, _ = characteristic_of(pair, evidence[block], step.slope * rule.t)
-            phi *= np.exp(1j * step.slope * shift[block][:, :, None] * rule.t)
+            phi *= turn(shift[block][:, :, None], 1j * step.slope * rule.t)
             probability = np.clip(0.5 + phi.imag @ rule.weight, 0.0, 1.0)
             value[block] = step.low + step.size * probability
         error[rows] = step.size * (rule.error + share + support_rounding(pair))
@@ -209,14 +222,21 @@ def _spectral(
 
 def _exp(pair: Pair, evidence: Evidence, shift: Floats) -> tuple[Floats, Floats, Bools]:
     """E[exp(g)]: the recursion itself, with exp(φ) on every edge. Exact."""
-    part = scaled_of(pair, evidence, np.array([1.0 + 0.0j]))
-    inside, off = part.inside[:, :, 0].real, part.off[:, None]
+    logarithm, impossible = log_exponential(pair, evidence, np.ones(1))
+    logarithm = logarithm[:, :, 0]
     with np.errstate(over="ignore", invalid="ignore"):
-        greatest, bias = np.exp(part.top + shift), np.exp(pair.g.bias + shift)
-        value = np.where(inside > 0, inside * greatest, 0.0) + np.where(off > 0, off * bias, 0.0)
-        # relative rounding, what underflows below the greatest, what may lie off the support
-        error = 1e-13 * value + 1e-300 * greatest + support_rounding(pair) * bias
-    return value, error, part.impossible
+        value = np.exp(logarithm + (pair.g.bias + shift))
+        digits = np.finfo(np.float64).eps * (
+            np.abs(logarithm) + np.abs(pair.g.bias) + np.abs(shift)
+        )
+        # relative rounding, what may lie off the support, and what is too improbable to be kept
+        error = (rounding(pair) + 4 * digits) * value + SMALLEST
+        error += support_rounding(pair) * np.exp(pair.g.bias + shift)
+        lost = LOST_PROBABILITY * np.exp(pair.parameter_size + shift)
+        far = np.flatnonzero(np.any(lost > 1e-13 * value, axis=1) & ~impossible)
+        if len(far):  # then the parameters' size says too little
+            lost[far] = LOST_PROBABILITY * np.exp(extremes_of(pair, evidence[far])[1] + shift[far])
+    return value, error + lost, impossible
 
 
 def _taylor(
@@ -250,10 +270,12 @@ def _taylor(
     value: Any = sum(slopes[k] / factorial[k] * moments[:, :, k] for k in range(order + 1))
     error = np.full(mean.shape, np.nan)
     if link.bound is not None:
-        # E|g - α|^(d+1) itself where d + 1 is even, else by Cauchy and Schwarz
-        if order % 2:
-            size = moments[:, :, order + 1]
-        else:
-            size = np.sqrt(np.abs(moments[:, :, order] * moments[:, :, order + 2]))
-        error = link.bound(order + 1) / factorial[order + 1] * size
+        # E|g - α|^k itself where k is even, else by Cauchy and Schwarz
+        size = np.abs(moments)
+        size[:, :, 1:-1:2] = np.sqrt(size[:, :, :-2:2] * size[:, :, 2::2])
+        # the rest of the series, and rounding of its terms and of g
+        error = link.bound(order + 1) / factorial[order + 1] * size[:, :, order + 1]
+        for k in range(order + 1):
+            error += rounding(pair) * 4.0**k * link.bound(k) / factorial[k] * size[:, :, k]
+        error += link.bound(1) * rounding(pair) * (pair.parameter_size + np.abs(shift))
     return value, error, impossible

@@ -18,6 +18,7 @@ import numpy as np
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats
 from expecta.queries.exponentials import likely
+from expecta.queries.moments import rounding
 from expecta.queries.pair import Pair
 from expecta.queries.spectral import LOGISTIC, coarse, quadrature
 
@@ -33,7 +34,7 @@ def expected_slope(pair: Pair, evidence: Evidence, tol: float) -> tuple[Floats, 
     value, error = np.empty((2, len(evidence)))
     for group in np.unique(reach):
         rows = np.flatnonzero(reach == group)
-        rule = quadrature(LOGISTIC, float(group), tol)
+        rule = quadrature(LOGISTIC, float(group), tol, rounding(pair))
         end = rule.t[-1] + 0.5 * rule.step
         phi = pair.characteristic(evidence[rows], rule.t)
         value[rows] = phi.real @ (rule.weight * rule.t)

@@ -175,11 +175,25 @@ def _numbers(plan: Plan, evidence: Evidence) -> Root:
     return run(plan, algebra, constants(algebra, plan.phi), evidence)
 
 
+def rounding(pair: Pair) -> float:
+    """Bound the relative rounding error of a sum of products of parameters, over a circuit."""
+    return 4 * float(np.finfo(np.float64).eps) * (16 + len(pair.p.vtree))
+
+
 def support_rounding(pair: Pair) -> float:
     """Probability off g's support, given the evidence, that cannot be told from rounding."""
-    if pair.g.covers_everything:
-        return 0.0
-    return 4 * float(np.finfo(np.float64).eps) * (16 + len(pair.p.vtree))
+    return 0.0 if pair.g.covers_everything else rounding(pair)
+
+
+def parameter_size(pair: Pair) -> Floats:
+    """Return the greatest sum of absolute parameters that g adds up, its bias too.  # (outputs,).
+
+    Where parameters cancel, g is known to within rounding of this size and not of its own.
+    """
+    algebra, unknown = Extremes(pair.g.n_outputs), Evidence.unknown(pair.p.cardinalities)
+    root = run(pair.plan, algebra, constants(algebra, np.abs(pair.plan.phi)), unknown)
+    size = root.state.reshape(-1, 2)[:, 1] if len(root.state) else 0.0
+    return np.abs(pair.g.bias) + size
 
 
 def _support(pair: Pair, root: Root) -> Floats:

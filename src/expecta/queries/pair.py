@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from operator import index
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -106,6 +107,13 @@ class Pair:
 
     def __repr__(self) -> str:
         return f"Pair({self.p!r}, {self.g!r}, {self.plan.n_joins} pairs of AND gates)"
+
+    @cached_property
+    def parameter_size(self) -> Floats:
+        """The greatest sum of absolute parameters that g adds up, its bias too.  # (outputs,)."""
+        from expecta.queries import moments
+
+        return moments.parameter_size(self)
 
     # -- moments ----------------------------------------------------------------------
 

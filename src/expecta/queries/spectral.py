@@ -24,7 +24,7 @@ from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
 
 MAX_FREQUENCIES = 200_000
-ROUNDING = 2e-15  # of a characteristic function, and of its phase per unit of reach
+PHASE_ROUNDING = 2e-15  # of a phase, per unit of reach
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,11 @@ class Quadrature(NamedTuple):
     error: float
 
 
-def quadrature(noise: Noise, reach: float, tol: float) -> Quadrature:
-    """Choose frequencies for |x| <= reach: about (reach + log 1/tol) · log 1/tol of them."""
+def quadrature(noise: Noise, reach: float, tol: float, rounding: float) -> Quadrature:
+    """Choose frequencies for |x| <= reach: about (reach + log 1/tol) · log 1/tol of them.
+
+    ``rounding`` bounds that of a characteristic function, beside that of a phase.
+    """
     step = 2 * np.pi / (reach + noise.tail(tol / 2))
     count = int(np.ceil(noise.cut(tol / 2) / step))
     if count > MAX_FREQUENCIES:
@@ -88,8 +91,8 @@ def quadrature(noise: Noise, reach: float, tol: float) -> Quadrature:
         )
     t = (np.arange(count) + 0.5) * step
     weight = step * noise.weight(t)
-    rounding = ROUNDING * float(np.sum(weight * (1.0 + t * reach)))
-    return Quadrature(t, weight, step, tol + rounding)
+    rounded = float(np.sum(weight * (rounding + PHASE_ROUNDING * t * reach)))
+    return Quadrature(t, weight, step, tol + rounded)
 
 
 def check_tolerance(tol: float) -> None:

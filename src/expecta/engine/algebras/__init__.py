@@ -2,6 +2,7 @@
 
 from expecta.engine.algebras import (
     expectation_algebra,
+    exponential_algebra,
     extremes_algebra,
     linear,
     moments_algebra,
@@ -9,13 +10,24 @@ from expecta.engine.algebras import (
 )
 from expecta.engine.algebras.algebra_operations import constants, register, scratch, width
 from expecta.engine.algebras.expectation_algebra import Expectation
+from expecta.engine.algebras.exponential_algebra import Exponential
 from expecta.engine.algebras.extremes_algebra import Extremes
 from expecta.engine.algebras.moments_algebra import Moments
 from expecta.engine.algebras.spectrum_algebra import Spectrum
 
-__all__ = ["Expectation", "Extremes", "Moments", "Spectrum", "constants", "scratch", "width"]
+__all__ = [
+    "Expectation",
+    "Exponential",
+    "Extremes",
+    "Moments",
+    "Spectrum",
+    "constants",
+    "scratch",
+    "width",
+]
 
 register(Expectation, expectation_algebra, linear)
+register(Exponential, exponential_algebra, linear)
 register(Extremes, extremes_algebra, linear)
 register(Moments, moments_algebra, linear)
 register(Spectrum, spectrum_algebra, linear)
