@@ -1,18 +1,81 @@
-"""Run work on several threads: kernels run without the GIL."""
+"""Run work on several threads, which are kept: kernels run without the GIL."""
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from threading import Lock
 from typing import Any
 
 
+class _KeptThreads:
+    """The threads of this process that help the one that calls; as many as were ever asked for."""
+
+    def __init__(self) -> None:
+        self._lock, self._n = Lock(), 0
+        self._pool: ThreadPoolExecutor | None = None
+
+    def help(self, work: Callable[[], None], n: int) -> list[Future[None]]:
+        """Start work on up to n threads, each in a copy of the caller's context."""
+        with self._lock:
+            if self._pool is None or self._n < n:
+                if self._pool is not None:
+                    self._pool.shutdown(wait=False)  # what was started goes on
+                self._pool, self._n = ThreadPoolExecutor(n, "expecta"), n
+            try:
+                return [self._pool.submit(copy_context().run, work) for _ in range(n)]
+            except RuntimeError:  # the interpreter is about to end: no new threads
+                return []
+
+
+_threads = _KeptThreads()
+
+
+def _forget() -> None:
+    """Begin anew in a forked process, which has none of its parent's threads."""
+    global _threads
+    _threads = _KeptThreads()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
 def run_on_threads(do: Callable[..., None], calls: Sequence[tuple[Any, ...]], threads: int) -> None:
-    """Call ``do`` with each tuple of arguments, on as many threads."""
-    if len(calls) <= 1 or threads == 1:
+    """Call ``do`` with each tuple of arguments, on as many threads, the calling one among them.
+
+    Threads are kept between calls, and have the settings of the caller. A call may come from
+    within another: who calls works too, and waits for nothing that has not begun. The first
+    error ends it, once what has begun is done.
+    """
+    threads = min(threads, len(calls))
+    if threads <= 1:
         for call in calls:
             do(*call)
         return
-    with ThreadPoolExecutor(threads) as pool:
-        for future in [pool.submit(do, *call) for call in calls]:
-            future.result()
+    waiting = deque(calls)
+
+    def work() -> None:
+        try:
+            while waiting:
+                try:
+                    call = waiting.popleft()
+                except IndexError:  # another thread took the last
+                    return
+                do(*call)
+        except BaseException:
+            waiting.clear()
+            raise
+
+    helpers = _threads.help(work, threads - 1)
+    try:
+        work()
+    finally:
+        begun = [helper for helper in helpers if not helper.cancel()]
+        errors = [helper.exception() for helper in begun]
+    for error in errors:
+        if error is not None:
+            raise error
