@@ -37,6 +37,22 @@ class Average:
         return f"{number(self.mean)} ({number(self.low)} to {number(self.high)})"
 
 
+def student_average(
+    weight: float, weight_squares: float, total: float, squares: float, center: float
+) -> Average:
+    """Return an average and its interval by sums over rows: of the weights, their squares, ...
+
+    ... the weighted outcome less a center, and the square of that. The interval is Student's, with
+    as many degrees of freedom as there are rows of equal weight that say as much (Kish), less one.
+    """
+    from scipy.special import stdtrit
+
+    size, mean = weight**2 / weight_squares, total / weight
+    spread = max(squares / weight - mean**2, 0.0) / (1.0 - 1.0 / size)
+    half = float(stdtrit(size - 1.0, 0.5 + LEVEL / 2) * np.sqrt(spread / size))
+    return Average(center + mean, center + mean - half, center + mean + half)
+
+
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
     """Training rows as they were.
@@ -112,25 +128,16 @@ class TrainingRows:
         return (self.target == of_class).astype(np.float64)
 
     def average(self, rows: Bools, outcome: Floats | None) -> Average | None:
-        """Average an outcome over some rows by weight; None for fewer than two rows of weight.
-
-        The interval is Student's, with as many degrees of freedom as there are rows of equal
-        weight that say as much (Kish), less one.
-        """
+        """Average an outcome over some rows by weight; None for fewer than two rows of weight."""
         if outcome is None:
             return None
         weight, value = self.weight[rows], outcome[rows]
         weight, value = weight[weight > 0], value[weight > 0]
         if len(value) < 2:
             return None
-        from scipy.special import stdtrit
-
-        weight = weight / weight.sum()
-        mean = float(weight @ value)
-        size = 1.0 / float(weight @ weight)
-        spread = float(weight @ (value - mean) ** 2) / (1.0 - 1.0 / size)
-        half = float(stdtrit(size - 1.0, 0.5 + LEVEL / 2) * np.sqrt(spread / size))
-        return Average(mean, mean - half, mean + half)
+        center = float(np.average(value, weights=weight))
+        total, squares = (float(weight @ (value - center) ** power) for power in (1, 2))
+        return student_average(float(weight.sum()), float(weight @ weight), total, squares, center)
 
     @classmethod
     def from_file(
