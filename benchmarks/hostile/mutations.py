@@ -55,8 +55,7 @@ class FileAttack:
         self.path = folder / "file"
         self.own, self.text = {}, {}
         for name, make in self.kinds.MAKERS.items():
-            value = make()
-            value.save(folder / name)
+            self.kinds.save(name, make(), folder / name)
             self.own[name] = self.kinds.FILES[name] = (folder / name).read_bytes()
         self.vtree = Vtree.balanced(6)
         for seed in range(3):

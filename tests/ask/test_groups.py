@@ -548,22 +548,78 @@ def test_learning_anew_answers_anew():
     assert model.fit(table, target + 100).ask().mean == pytest.approx(before + 100)
 
 
-def test_files_keep_rows_unless_told_not_to(circuits, tmp_path):
+def test_files_keep_rows_only_if_asked_to(circuits, tmp_path):
     for name in ("regressor", "two classes"):
         model = circuits[name][0]
-        model.save(tmp_path / "with")
-        model.save(tmp_path / "without", rows=False)
+        model.save(tmp_path / "with", rows=True)
+        model.save(tmp_path / "without")
         kept = type(model).load(tmp_path / "with")
         for query in MIXED:
             assert str(kept.ask(query)) == str(model.ask(query))
         assert kept.training_rows_.name == model.training_rows_.name
         bare = type(model).load(tmp_path / "without")
         assert bare.training_rows_ is None
-        assert bare.ask("kind == 'x'").mean == model.ask("kind == 'x'").mean
-        assert bare.ask().rows is None
-        assert bare.split("kind").rows is None
-        assert str(bare.split("kind"))
-        assert (tmp_path / "without").stat().st_size < (tmp_path / "with").stat().st_size
+        for query in (None, "kind == 'x'", "kind != 'x'", {"age": (0, None)}):
+            answer, expected = bare.ask(query), model.ask(query)
+            assert answer.mean == expected.mean
+            assert answer.rows == expected.rows
+            assert vars(answer.rows_mean) == pytest.approx(vars(expected.rows_mean))
+            assert answer.remarks == expected.remarks
+        answer, expected = bare.split("kind"), model.split("kind")
+        assert answer.rows.tolist() == expected.rows.tolist()
+        assert answer.rows_mean == pytest.approx(expected.rows_mean, nan_ok=True)
+        with pytest.raises(DomainError, match="no training rows"):
+            bare.save(tmp_path / "more", rows=True)
+        bare.save(tmp_path / "again")
+        assert (tmp_path / "again").read_bytes() == (tmp_path / "without").read_bytes()
+
+
+def test_sums_in_place_of_rows(tmp_path):
+    """Groups of one and two columns have averages, by their share where they divide cells."""
+    rng = np.random.default_rng(0)
+    n = 800
+    table = {
+        "age": rng.integers(20, 60, n),
+        "kind": rng.choice(list("xyz"), n),
+        "size": rng.normal(size=n),
+        "side": rng.choice(["left", "right"], n),
+    }
+    target = table["age"] + 9.0 * (table["kind"] == "x") + rng.normal(size=n)
+    model = CircuitRegressor(density=ChowLiu(), calibration_rows=0, random_state=0)
+    model.fit(table, target).save(tmp_path / "model")
+    bare = CircuitRegressor.load(tmp_path / "model")
+    for query in ("kind == 'x' and side == 'left'", "kind != 'x' or side == 'left'"):
+        answer, expected = bare.ask(query), model.ask(query)
+        assert answer.rows == expected.rows
+        assert vars(answer.rows_mean) == pytest.approx(vars(expected.rows_mean))
+        assert answer.remarks == expected.remarks
+    both = bare.compare("kind == 'x'", "kind == 'y'"), model.compare("kind == 'x'", "kind == 'y'")
+    assert both[0].b.rows_mean.mean == pytest.approx(both[1].b.rows_mean.mean)
+    split, expected = (m.split("kind", given="side == 'left'") for m in (bare, model))
+    assert split.rows.tolist() == expected.rows.tolist()
+    assert split.rows_mean == pytest.approx(expected.rows_mean)
+    assert split.remarks == expected.remarks
+    divided = 0
+    for query in ("size < 0.1234", "size < 0.1234 and age <= 33", "age <= 33 and kind == 'y'"):
+        answer, expected = bare.ask(query), model.ask(query)
+        by_share = any("approximate" in remark for remark in answer.remarks)
+        assert answer.rows == pytest.approx(expected.rows, abs=10 * by_share)
+        assert answer.rows_mean.mean == pytest.approx(
+            expected.rows_mean.mean, abs=2.0 if by_share else 1e-9
+        )
+        divided += by_share
+    assert divided
+    answer = bare.split("age", "size")
+    assert answer.rows.sum() == pytest.approx(n, abs=10)
+    assert any("approximate" in remark for remark in answer.remarks)
+    three = bare.ask("kind == 'x' and side == 'left' and age < 40")
+    assert (three.rows, three.rows_mean) == (None, None)
+    assert any("save(path, rows=True)" in remark for remark in three.remarks)
+    three = bare.split("kind", "side", given="age < 40")
+    assert three.rows is None
+    assert three.rare is not None
+    assert any("expecta fit --rows" in remark for remark in three.remarks)
+    assert str(three)
 
 
 # -- how answers show themselves ------------------------------------------------------

@@ -38,7 +38,7 @@ def circuits(tmp_path):
 def test_inspect(place, circuits):
     found = parsed("inspect", place / "cost.expecta")
     assert (found["kind"], found["model"]) == ("estimator", "CircuitRegressor")
-    assert (found["target"], found["rows"], found["rows_in_file"]) == ("cost", 120, True)
+    assert (found["target"], found["rows"], found["rows_in_file"]) == ("cost", 120, False)
     assert [one["name"] for one in found["columns"]] == ["age", "smoker", "region"]
     assert "target: cost" in good("inspect", place / "cost.expecta")
     assert parsed("inspect", place / "region.expecta")["classes"] == ["east", "north", "west"]
@@ -230,7 +230,7 @@ def test_documented_commands_run(tmp_path, monkeypatch):
 
 
 def test_target_of_a_model(place, tmp_path):
-    expecta.CircuitRegressor.load(place / "cost.expecta").save(tmp_path / "rowless", rows=False)
+    expecta.CircuitRegressor.load(place / "cost.expecta").save(tmp_path / "rowless")
     for path in (place / "cost.expecta", tmp_path / "rowless"):
         assert parsed("inspect", path)["target"] == "cost"
     found = Container.from_bytes("", (place / "cost.expecta").read_bytes())

@@ -78,7 +78,7 @@ def test_fit_is_the_library_s_fit(place):
     want.fit(X, table["cost"].to_numpy())
     found = CircuitRegressor.load(place / "cost.expecta")
     assert found.target_name_ == "cost"
-    assert found.training_rows_.name == "cost"
+    assert found.target_name_ == "cost"
     assert np.array_equal(found.predict(ROWS), want.predict(ROWS))
     assert isinstance(CircuitClassifier.load(place / "region.expecta"), CircuitClassifier)
 
@@ -97,7 +97,7 @@ def test_fit_tells_what_it_learned(place, tmp_path, monkeypatch):
 
 def test_fit_as_json_and_without_rows(place, tmp_path):
     path = tmp_path / "m.expecta"
-    options = ["--density", "chow-liu", "--max-bins", 4, "--no-rows", "-o", path]
+    options = ["--density", "chow-liu", "--max-bins", 4, "-o", path]
     found = parsed("fit", place / "people.csv", "-t", "smoker", "--drop", "cost", *options)
     assert found["kind"] == "CircuitClassifier"
     assert found["columns"] == ["age", "region"]
@@ -106,7 +106,12 @@ def test_fit_as_json_and_without_rows(place, tmp_path):
     model = CircuitClassifier.load(path)
     assert model.training_rows_ is None
     assert model.target_name_ == "smoker"  # though no row is in the file
-    assert parsed("inspect", path)["rows_in_file"] is False
+    inspected = parsed("inspect", path)
+    assert (inspected["rows_in_file"], inspected["rows"]) == (False, 120)
+    assert parsed("ask", path, "region == 'east'")["rows"] > 0
+    found = run("fit", place / "people.csv", "-t", "smoker", "--rows", *options)
+    assert "with the training rows" in found.stdout
+    assert CircuitClassifier.load(path).training_rows_ is not None
 
 
 def test_fit_with_holes_in_the_target(tmp_path):

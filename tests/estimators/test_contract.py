@@ -180,11 +180,11 @@ def test_questions_and_predictions_are_one_answer(fitted, name):
 def test_files(fitted, name, tmp_path):
     model = fitted[name]
     path = tmp_path / "model.expecta"
-    model.save(path)
+    model.save(path, rows=True)
     loaded = type(model).load(path)
     assert_same(model, loaded, name in REGRESSION)
     assert loaded.ask(a=(0, None)).rows == model.ask(a=(0, None)).rows
-    model.save(path, rows=False)
+    model.save(path)
     assert type(model).load(path).training_rows_ is None
     loaded.save(path)
     assert_same(loaded, type(model).load(path), name in REGRESSION)

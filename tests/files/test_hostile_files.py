@@ -130,16 +130,20 @@ MAKERS = {
     "three": lambda: classifier(np.digitize(Y, [0.0, 2.0])),
     "trees": lambda: predictor(DecisionTreeClassifier(max_depth=3, random_state=0), Y > 1),
     "linear": lambda: predictor(LinearRegression(), Y).calibrate(NUMBERS, Y),
+    # without their rows
+    "summed": lambda: regressor(ChowLiu(encoder=FOUR)),
+    "counted": lambda: classifier(np.digitize(Y, [0.0, 2.0])),
+    "nameless": lambda: predictor(LinearRegression(), Y).fit(NUMBERS),
 }
 CIRCUITS, ENCODERS = ["vtree", "p", "g", "pair"], list(FRAMES)
 TREES = ["LatentTree", "ChowLiu", "NaiveBayes", "Independent"]
 DENSITIES, ESTIMATORS = [*TREES, "PSDD", "Density"], ["regressor", "latent", "two", "three"]
-PREDICTORS = ["trees", "linear"]
+PREDICTORS, SUMMED = ["trees", "linear"], ["summed", "counted", "nameless"]
 KINDS = {
     **{"vtree": "vtree", "p": "probabilistic circuit", "g": "regression circuit", "pair": "pair"},
     **dict.fromkeys(ENCODERS, "encoder"),
     **dict.fromkeys(DENSITIES, "density"),
-    **dict.fromkeys([*ESTIMATORS, *PREDICTORS], "estimator"),
+    **dict.fromkeys([*ESTIMATORS, *PREDICTORS, *SUMMED], "estimator"),
 }
 READERS = {
     "vtree": Vtree.load,
@@ -155,13 +159,18 @@ every = pytest.mark.parametrize("name", list(MAKERS))
 of_a_kind = pytest.mark.parametrize("kind", list(READERS))
 
 
+def save(name, value, path):
+    """Save a value as its file was saved: estimators with their rows, but for some."""
+    value.save(path, **({"rows": True} if name in [*ESTIMATORS, *PREDICTORS] else {}))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def folder(tmp_path_factory):
     """A folder for files; learning waits until tests run."""
     path = tmp_path_factory.mktemp("hostile")
     for name, make in MAKERS.items():
         VALUES[name] = make()
-        VALUES[name].save(path / name)
+        save(name, VALUES[name], path / name)
         FILES[name] = (path / name).read_bytes()
     return path
 
@@ -347,7 +356,7 @@ def inside(prefix, data):
 def test_the_helpers_change_nothing_by_themselves(folder, name):
     problem, value = refusal(folder, KINDS[name], changed(name))
     assert problem is None
-    value.save(folder / "file")
+    save(name, value, folder / "file")
     assert (folder / "file").read_bytes() == FILES[name]
     assert attempt(folder, name, FILES[name])
 
@@ -560,6 +569,14 @@ def test_large_circuits_take_no_memory(folder):
 
 # -- what is said of one thing that is wrong ------------------------------------------
 
+
+def drop_outcomes(_, arrays):
+    """Take the target away from sums over training rows."""
+    arrays["group_sums.center"] = arrays["group_sums.center"][:0]
+    for key in ("sums", "squares"):
+        arrays[f"group_sums.tables.{key}"] = arrays[f"group_sums.tables.{key}"][:, :0]
+
+
 NOT_A_NUMBER, INFINITE = float("nan"), float("inf")
 REFUSED = [
     # circuits
@@ -725,6 +742,29 @@ REFUSED = [
       for name in ESTIMATORS
       for wrong in (-2, 99)),
     ("two", put("training_rows.codes", [None]), "training_rows"),
+    *((name, array(f"group_sums.{key}", change), why)
+      for name in SUMMED
+      for key, change, why in (
+          ("center", lambda a: np.append(a, [0.0, 0.0]), "other outcomes"),
+          ("missing", 2.0, "out of range"),
+          ("missing", shorter, "other columns"),
+          ("tables.groups", lambda a: a + 1, "not those of their groups"),
+          ("tables.groups", -2, "out of range"),
+          ("tables.groups", 2**30, "not those of their groups"),
+          ("tables.groups", at(0, 2**31 - 1), "not those of their groups"),
+          ("tables.variables", 10**6, "not those of their groups"),
+          ("tables.variables", 0, "not those of their groups|twice"),
+          ("tables.rows", -1.0, "out of range"),
+          ("tables.weight", np.nan, "not finite"),
+          ("tables.squares", -1.0, "out of range"),
+          ("tables.sums", lambda a: a[:, :0], "not those of their groups"),
+      )
+      if not (name == "nameless" and key in ("tables.squares", "tables.sums"))),
+    ("summed", put("group_sums.n_rows", 0), "'group_sums.n_rows' is 0"),
+    ("summed", put("group_sums.tables", []), "group_sums"),
+    *((name, drop_outcomes, "no target") for name in ("summed", "counted")),
+    # an array whose size is one more than that of others
+    ("trees", array("margin.start", lambda a: a[:0]), "dimension of 0, too small"),
     ("two", put("training_rows.name", 3), "'training_rows.name' is 3, not a text"),
     *(("three", array("training_rows.target", wrong), "targets") for wrong in (0.5, -1.0, 3.0)),
     ("regressor", array("training_rows.target", None), "no target"),
@@ -752,13 +792,14 @@ def test_what_is_wrong_is_said(folder, name, change, problem):
 
 
 def without_rows(header, arrays):
-    header["training_rows"] = None
-    for key in [key for key in arrays if key.startswith("training_rows")]:
-        del arrays[key]
+    for entry in ("training_rows", "group_sums"):
+        header[entry] = None
+        for key in [key for key in arrays if key.startswith(entry)]:
+            del arrays[key]
 
 
 def test_changes_that_make_sense(folder):
-    for name in ESTIMATORS:
+    for name in [*ESTIMATORS, *SUMMED]:
         data = changed(name, without_rows)
         assert attempt(folder, name, data)
         assert refusal(folder, "estimator", data)[1].training_rows_ is None

@@ -19,7 +19,7 @@ from expecta.circuits.evidence import Evidence
 from expecta.common.errors import DomainError
 from expecta.common.text import figure, percent
 from expecta.report import write_report
-from expecta.report.population import missing_share, rebinned, shares_of
+from expecta.report.population import rebinned, shares_of
 
 HOSTILE = "<script>alert('x')</script>\"&\x00\u202e"
 LONG = "a name that is much longer than any figure can hold beside its marks, for certain"
@@ -204,13 +204,32 @@ def test_one_column_and_a_constant_one(tmp_path):
 
 
 def test_without_training_rows_these_are_left_out(regressor, tmp_path):
-    regressor.save(tmp_path / "m", rows=False)
+    regressor.save(tmp_path / "m")
     model = CircuitRegressor.load(tmp_path / "m")
-    page = read(model, tmp_path, sensitive="group")
+    whole, page = (read(one, tmp_path, sensitive="group") for one in (regressor, model))
+    well_made(page)
+    assert "Orange: shares of the training rows" not in page.text
+    assert "Orange lines" in page.text  # averages, by sums over groups
+    assert page.tables["Columns of the model"] == whole.tables["Columns of the model"]
+    explained = re.compile("explains [0-9.]+% of the target's variance")
+    assert explained.search(page.text)[0] == explained.search(whole.text)[0]
+    bare = CircuitRegressor.load(tmp_path / "m")
+    bare.group_sums_ = None
+    page = read(bare, tmp_path, sensitive="group")
     well_made(page)
     assert "training rows" not in {cell for rows in page.tables.values() for cell in rows[0]}
     assert "Orange lines" not in page.text
     assert page.tables["Columns of the model"][0] == ["column", "kind", "values or range"]
+
+
+def test_a_classifier_without_rows(classifier, tmp_path):
+    classifier.save(tmp_path / "m")
+    whole, page = (
+        read(one, tmp_path) for one in (classifier, type(classifier).load(tmp_path / "m"))
+    )
+    well_made(page)
+    loss = re.compile("Held-out loss: [^.]*[.][^.]*[.][0-9]+ if every row had")
+    assert loss.search(page.text)[0] == loss.search(whole.text)[0]
 
 
 def test_of_many_columns_the_twelve_most_telling_are_drawn(tmp_path):
@@ -340,7 +359,7 @@ def test_the_pair_of_columns_is_the_one_whose_groups_differ_most(regressor, page
 def test_shares_of_the_population_are_those_of_the_density_and_of_the_rows(regressor):
     encoder, seen = regressor.encoder_, regressor.training_rows_
     table_, _ = kinds()
-    assert missing_share(seen, 0) == pytest.approx(np.mean(np.isnan(table_["age"])))
+    assert seen.missing_share(0) == pytest.approx(np.mean(np.isnan(table_["age"])))
     place = encoder.variable("group")
     nothing = Evidence.unknown(encoder.cardinalities_)
     density = regressor.refined_.circuit.marginals(nothing)[place][0]

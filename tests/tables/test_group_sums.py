@@ -116,13 +116,13 @@ def test_parts_of_whole_cells_are_exact(seed):
         counts = [sums.counts[v] for v in variables]
         of_cell = rng.integers(-1, 3, len(table.rows))
         part = np.where(table.cell >= 0, of_cell[table.cell], rng.integers(-1, 3))
-        totals = table.divide(counts, part, np.ones(part.shape))
+        totals = table.divide(counts, part, np.ones(part.shape), 3)
         assert np.all(totals.exact)
         row_part = np.full(len(training), int(part)) if not variables else -np.ones(len(training))
         if variables:
             known = np.all([codes[v] >= 0 for v in variables], axis=0)
             row_part[known] = part[tuple(codes[v][known] for v in variables)]
-        for k in range(int(part.max(initial=0)) + 1):
+        for k in range(3):
             rows = (row_part == k) & (training.weight > 0)
             assert totals.rows[k] == pytest.approx(rows.sum())
             ours, theirs = sums.average(totals, k, None), training.average(rows, training.target)
@@ -138,16 +138,14 @@ def test_parts_of_whole_cells_are_exact(seed):
 def test_parts_that_divide_cells_count_by_share():
     encoder, training = world(0)
     sums = sums_of(encoder, training)
-    [table] = [sums.tables[v,] for v in [0]]
-    whole = table.divide([sums.counts[0]], np.zeros(len(table.cell), int), np.ones(len(table.cell)))
-    half = table.divide(
-        [sums.counts[0]], np.zeros(len(table.cell), int), np.full(len(table.cell), 0.5)
-    )
+    table = sums.tables[0,]
+    one, n = np.zeros(len(table.cell), int), len(table.cell)
+    whole = table.divide([sums.counts[0]], one, np.ones(n), 1)
+    half = table.divide([sums.counts[0]], one, np.full(n, 0.5), 1)
     assert whole.exact[0]
     assert not half.exact[0]
     assert half.rows[0] == pytest.approx(0.5 * whole.rows[0])
-    split = np.arange(len(table.cell)) % 2
-    both = table.divide([sums.counts[0]], split, np.ones(len(table.cell)))
+    both = table.divide([sums.counts[0]], np.arange(n) % 2, np.ones(n), 2)
     assert not both.exact.any()
     assert both.rows.sum() == pytest.approx(whole.rows[0])
     assert both.sums.sum() == pytest.approx(whole.sums.sum())
@@ -158,7 +156,7 @@ def test_without_a_target_there_are_counts_only():
     bare = TrainingRows(training.columns, None, training.weight, "y")
     sums = sums_of(encoder, bare)
     table = sums.tables[()]
-    totals = table.divide([], np.zeros((), int), np.ones(()))
+    totals = table.divide([], np.zeros((), int), np.ones(()), 1)
     assert totals.rows[0] == np.count_nonzero(training.weight)
     assert sums.average(totals, 0, None) is None
     assert sums.variance() is None

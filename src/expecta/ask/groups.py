@@ -11,6 +11,7 @@ import numpy as np
 from expecta.ask.language.query import Query
 from expecta.ask.populations import Population
 from expecta.ask.printed_answer import PrintedAnswer, plain
+from expecta.ask.training_averages import training_average
 from expecta.common.arrays import Floats
 from expecta.common.data_frames import as_frame
 from expecta.common.errors import ImpossibleEvidenceError
@@ -45,7 +46,8 @@ class Group(PrintedAnswer):
     share
         Probability of the group under the density.
     rows
-        How many training rows are in the group for certain; None if they were not kept.
+        How many training rows are in the group for certain; None if neither they nor sums over
+        such groups were kept.
     rows_mean
         Plain average of the target over these, with a 95% interval; None for fewer than two.
     exactness, remarks
@@ -200,13 +202,10 @@ def ask(subject: ExpectedOutput, query: Any = None, facts: dict[str, Any] | None
         std = float(np.sqrt(summary.variance[0]))
         distribution = subject.distribution(group.evidence, group.weight)
         quantiles, quantile_errors = distribution.quantiles(LEVELS)
-    rows, average = None, None
-    training_rows = subject.training_rows
-    if training_rows is not None:
-        inside = condition.matches(training_rows) & (training_rows.weight > 0)
-        rows = int(np.count_nonzero(inside))
-        average = training_rows.average(inside, training_rows.outcome(subject.of_class))
-        expected_rows = share * len(training_rows)
+    seen = training_average(subject, condition)
+    remarks += seen.remarks
+    if subject.training_rows is not None:
+        expected_rows = share * len(subject.training_rows)
         if 0 < expected_rows < RARE_ROWS:
             remarks.append(
                 f"The group is rare: the density expects {expected_rows:.1f} such training rows."
@@ -221,8 +220,8 @@ def ask(subject: ExpectedOutput, query: Any = None, facts: dict[str, Any] | None
         dict(zip(LEVELS.tolist(), quantiles.tolist(), strict=True)),
         dict(zip(LEVELS.tolist(), quantile_errors.tolist(), strict=True)),
         share,
-        rows,
-        average,
+        seen.rows,
+        seen.mean,
         subject.exactness,
         tuple(remarks),
         distribution,

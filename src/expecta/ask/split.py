@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from expecta.ask.column_parts import ColumnGroups, divide_column
+from expecta.ask.column_parts import divide_column
 from expecta.ask.groups import RARE_ROWS
 from expecta.ask.language.query import Query
 from expecta.ask.populations import Population
 from expecta.ask.printed_answer import PrintedAnswer
+from expecta.ask.training_averages import training_averages
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError, TooManyGroupsError
 from expecta.expected.expected_output import ExpectedOutput
@@ -38,7 +39,7 @@ class Split(PrintedAnswer):
         output over the group: not the uncertainty of y.
     rows, rows_mean
         Training rows in each group, and the plain average of their target, NaN for fewer than
-        two; None if they were not kept.
+        two; None if neither they nor sums over such groups were kept.
     rare
         Whether the density expects fewer than five training rows in a group.
     exactness, remarks
@@ -74,7 +75,9 @@ class Split(PrintedAnswer):
         groups: dict[str, Any] = dict(zip(self.columns, self.labels, strict=True))
         names = ["share", "mean", "error", "std"]
         if self.rows is not None:
-            names += ["rows", "rows_mean", "rare"]
+            names += ["rows", "rows_mean"]
+        if self.rare is not None:
+            names.append("rare")
         # a column may have the name of what is computed
         return groups | {
             name if name not in groups else f"{name} of group": getattr(self, name)
@@ -113,7 +116,9 @@ def split(subject: ExpectedOutput, columns: Sequence[str], given: Any, bins: int
     evidence = evidence[np.repeat(possible, weight.shape[1])]
     summary = subject.describe_groups(evidence, weight)
     share = np.exp(population.scale) * weight.sum(axis=1)
-    rows, average, rare = _training_rows(subject, given, cuts, index, share)
+    seen = training_averages(subject, Query.read(given, subject.encoder), cuts, index)
+    training = subject.training_rows
+    rare = None if training is None else share * len(training) < RARE_ROWS
     return Split(
         subject.name,
         subject.is_probability,
@@ -124,35 +129,9 @@ def split(subject: ExpectedOutput, columns: Sequence[str], given: Any, bins: int
         summary.mean,
         summary.error,
         np.sqrt(summary.variance),
-        rows,
-        average,
+        seen.rows,
+        seen.means,
         rare,
         subject.exactness,
-        population.approximate,
+        (*population.approximate, *seen.remarks),
     )
-
-
-def _training_rows(
-    subject: ExpectedOutput, given: Any, cuts: Sequence[ColumnGroups], index: Ints, share: Floats
-) -> tuple[Ints | None, Floats | None, Bools | None]:
-    """Count the training rows in each group, average their target, and mark rare groups."""
-    training = subject.training_rows
-    if training is None:
-        return None, None, None
-    sizes = [len(cut.labels) for cut in cuts]
-    groups = np.stack([cut.group_of(training) for cut in cuts])
-    inside = np.all(groups >= 0, axis=0) & (training.weight > 0)
-    inside &= Query.read(given, subject.encoder).matches(training)
-    group = np.ravel_multi_index(tuple(groups[:, inside]), sizes)
-    wanted = np.ravel_multi_index(tuple(index.T), sizes)
-
-    def total(weight: Floats | None) -> Any:
-        return np.bincount(group, weight, minlength=int(np.prod(sizes)))[wanted]
-
-    rows = total(None)
-    outcome = training.outcome(subject.of_class)
-    average: Floats = np.full(len(wanted), np.nan)
-    if outcome is not None:
-        weight = training.weight[inside]
-        np.divide(total(weight * outcome[inside]), total(weight), out=average, where=rows > 1)
-    return rows, average, share * len(training) < RARE_ROWS

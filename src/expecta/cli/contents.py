@@ -154,8 +154,8 @@ def _read_estimator(path: Path) -> Contents:
         more["wrapped model"] = model.expected_model.name
     else:
         more["splits"] = model.n_splits_
-    if rows is not None:
-        more["rows"] = len(rows)
+    if model._training_data is not None:
+        more["rows"] = len(model._training_data)
     if hasattr(model, "noise_"):
         more["noise"] = model.noise_
     if hasattr(model, "classes_"):

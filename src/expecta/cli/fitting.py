@@ -59,8 +59,8 @@ def fit(
     ] = DensityName.tree,
     max_bins: Annotated[int, typer.Option(min=2, help="Most bins of a column of numbers.")] = 256,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")] = 0,
-    no_rows: Annotated[
-        bool, typer.Option("--no-rows", help="Keep no training rows in the file.")
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Keep the training rows in the file, not only sums.")
     ] = False,
     skip_unknown: Annotated[
         bool, typer.Option("--skip-unknown", help="Leave out rows whose target is unknown.")
@@ -80,8 +80,8 @@ def fit(
     task = Task.from_table(given, wanted, drop or [], classify, skip_unknown)
     with config_context(progress=False if quiet else None):
         model = learn(task, density.value, max_bins, seed)
-    model.save(path, rows=not no_rows)
-    learned = _summary(model, task, path, no_rows)
+    model.save(path, rows=rows)
+    learned = _summary(model, task, path, rows)
     if json:
         document(learned)
     elif not quiet:
@@ -136,7 +136,7 @@ def _check_columns(table: Any, names: list[str]) -> None:
             raise DomainError(f"there is no column {name!r} in the table; {hint}")
 
 
-def _summary(model: CircuitEstimator, task: Task, path: Path, no_rows: bool) -> dict[str, Any]:
+def _summary(model: CircuitEstimator, task: Task, path: Path, rows: bool) -> dict[str, Any]:
     """Return what was learned."""
     from expecta.cli.learning import held_out
 
@@ -152,7 +152,7 @@ def _summary(model: CircuitEstimator, task: Task, path: Path, no_rows: bool) -> 
         "splits": model.n_splits_,
         "penalty": model.penalty_,
         **held_out(model),
-        "rows_in_file": not no_rows,
+        "rows_in_file": rows,
         "notes": [*task.notes, *model.density_.encoder_.notes_],
         "example": _example(model, task.table),
     }
@@ -171,8 +171,8 @@ def _tell(learned: dict[str, Any], table: str) -> None:
         note(f"{learned['skipped_rows']} row(s) without a target were left out")
     for text in learned["notes"]:
         note(text)
-    rows = "without" if not learned["rows_in_file"] else "with"
-    say(f"saved to {learned['model']}, {rows} the training rows")
+    kept = "the training rows" if learned["rows_in_file"] else "sums over groups of training rows"
+    say(f"saved to {learned['model']}, with {kept}")
     say("\nNext:")
     for line in _next_commands(learned, table):
         say(f"  expecta {line}")

@@ -224,7 +224,7 @@ class CircuitEstimator(ExpectedEstimator):
             self.refined_,
             reader,
             name=self.target_name_,
-            training_rows=self.training_rows_,
+            training_rows=self._training_data,
             classes=getattr(self, "classes_", None),
             tol=getattr(self, "tol", 1e-9),
             noise=getattr(self, "noise_", 1e-300),

@@ -36,6 +36,7 @@ from expecta.queries.spectral import check_tolerance
 from expecta.tables import Encoder
 from expecta.tables.encoder_files import ENCODER
 from expecta.tables.estimator_inputs import MAX_TARGET, check_penalties
+from expecta.tables.group_sums import GROUP_SUMS, GroupSums
 from expecta.tables.refine_bins import coarse_codes
 from expecta.tables.training_rows import TRAINING_ROWS, TrainingRows
 
@@ -106,6 +107,7 @@ _SHARED: dict[str, Field] = {
     "encoder": ENCODER,
     "pair": PAIR,
     "training_rows": Maybe(TRAINING_ROWS),
+    "group_sums": Maybe(GROUP_SUMS),
     "target": Scalar(str),
 }
 
@@ -163,6 +165,7 @@ def _estimator_parts(model: Any) -> dict[str, Any]:
         "encoder": model.encoder_,
         "pair": (model.pair_.p, model.pair_.g),
         "training_rows": model.training_rows_,
+        "group_sums": model.group_sums_,
         "target": model.target_name_,
         "noise": getattr(model, "noise_", None),
         "calibration": getattr(model, "calibration_", None),
@@ -178,6 +181,7 @@ def _estimator(
     pair: tuple[ProbabilisticCircuit, RegressionCircuit],
     validation: dict[str, npt.NDArray[Any]],
     training_rows: dict[str, Any] | None,
+    group_sums: dict[str, Any] | None,
     **learned: Any,
 ) -> CircuitEstimator:
     """Return an estimator that has learned, or complain of what does not fit together."""
@@ -215,6 +219,10 @@ def _estimator(
         if training_rows["target"] is None:
             raise DomainError("its training rows have no target")
         model.training_rows_ = TrainingRows.from_file(training_rows, encoder, n_classes)
+    if group_sums is not None:
+        model.group_sums_ = GroupSums.from_file(group_sums, encoder, n_classes)
+        if not len(model.group_sums_.center):
+            raise DomainError("its sums of training rows have no target")
     model.target_name_ = learned["target"]
     return model
 

@@ -29,6 +29,7 @@ from expecta.queries.impossible import check_possible
 from expecta.queries.output_distribution import Distribution
 from expecta.tables import Encoder
 from expecta.tables.estimator_inputs import read_target
+from expecta.tables.group_sums import GroupSums, TrainingData
 from expecta.tables.training_rows import TrainingRows
 
 TOL_RANGE = (1e-13, 1e-4)  # of probabilities in intervals: a tenth of what is left out
@@ -52,6 +53,7 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
     density_: Density  # as it learned
     training_rows_: TrainingRows | None  # beside which answers about groups stand
+    group_sums_: GroupSums | None = None  # in their place, where a file had no rows
     noise_: float  # standard deviation of y about predictions of complete rows
     calibration_: Calibration
     classes_: npt.NDArray[Any]  # of a classifier
@@ -302,20 +304,34 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
     # -- files ------------------------------------------------------------------------
 
-    def save(self, path: str | PathLike[str], *, rows: bool = True) -> None:
+    @property
+    def _training_data(self) -> TrainingData | None:
+        """The training rows, or what is kept in their place."""
+        return self.group_sums_ if self.training_rows_ is None else self.training_rows_
+
+    def save(self, path: str | PathLike[str], *, rows: bool = False) -> None:
         """Write the estimator into one file. Atomic.
 
-        The file holds the *training rows*, which answers about groups are compared with; to
-        pass a model on without its data, leave them out by ``rows=False``. Of a model that was
-        fitted elsewhere it holds what was read of it, not the model: trees, or a sum of a
-        table or a multiple of each column. A model that is sampled cannot be saved.
+        The file holds no training rows unless ``rows=True`` asks for them, but counts and sums of
+        the target over groups of one and two columns, of no row or at least five each: enough for
+        the averages beside answers about such groups. Of a model that was fitted elsewhere it holds
+        what was read of it, not the model: trees, or a sum of a table or a multiple of each column.
+        A model that is sampled cannot be saved.
         """
         from expecta.estimators.estimator_files import ESTIMATOR_FILE
 
         self._model_key()
-        saved = self if rows else copy(self)
-        if not rows:
-            saved.training_rows_ = None
+        saved = copy(self)
+        if rows:
+            if self.training_rows_ is None:
+                raise DomainError(
+                    "this model has no training rows: it is from a file without them; fit it again"
+                )
+            saved.group_sums_ = None
+        elif self.training_rows_ is not None:
+            n_classes = len(self.classes_) if self._classifies() else None
+            sums = GroupSums.from_rows(self.training_rows_, self.encoder_, n_classes)
+            saved.training_rows_, saved.group_sums_ = None, sums
         ESTIMATOR_FILE.save(saved, path)
 
     @classmethod

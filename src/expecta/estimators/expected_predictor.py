@@ -231,7 +231,8 @@ class ExpectedPredictor(ExpectedEstimator):
     @property
     def target_name_(self) -> str:
         """What the model's output is called: as y of ``fit`` was, if it had a name."""
-        return "prediction" if self.training_rows_ is None else self.training_rows_.name
+        data = self._training_data
+        return "prediction" if data is None else data.name
 
     def _model_key(self) -> tuple[Any, ...]:
         if not hasattr(self, "wrapped_"):

@@ -28,6 +28,7 @@ from expecta.expected.wrapped_model import ExactRoute, WrappedModel
 from expecta.files.schema import Array, Choice, Field, Many, Maybe, Record, Scalar, Value
 from expecta.readers.forms import Form, Linear, Trees
 from expecta.tables.column import Column
+from expecta.tables.group_sums import GROUP_SUMS, GroupSums
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.training_rows import TRAINING_ROWS, TrainingRows
 
@@ -232,6 +233,7 @@ def _parts(predictor: Any) -> dict[str, Any]:
         "fine": Density(model.density.circuit, model.density.encoder_),
         "margin": model,
         "training_rows": predictor.training_rows_,
+        "group_sums": predictor.group_sums_,
         "noise": getattr(predictor, "noise_", None),
         "calibration": getattr(predictor, "calibration_", None),
     }
@@ -249,6 +251,7 @@ def _predictor(
     fine: Density,
     margin: Mapping[str, Any],
     training_rows: dict[str, Any] | None,
+    group_sums: dict[str, Any] | None,
     **learned: Any,
 ) -> ExpectedPredictor:
     """Return a predictor that answers by what was read, or complain of what does not fit."""
@@ -286,11 +289,13 @@ def _predictor(
         predictor.classes_ = classes
     predictor._calls = ModelCalls(saved)
     predictor._calls.largest_wins = learned["largest_wins"]
-    rows = None
+    predictor.training_rows_ = None
+    n_classes = None if classes is None else len(classes)
     if training_rows is not None:
-        n_classes = None if classes is None else len(classes)
         rows = TrainingRows.from_file(training_rows, fine.encoder_, n_classes)
-    predictor.training_rows_ = rows
+        predictor.training_rows_ = rows
+    if group_sums is not None:
+        predictor.group_sums_ = GroupSums.from_file(group_sums, fine.encoder_, n_classes)
     predictor.template_ = RowTemplate(None, columns, order, frozenset(fixed))
     predictor.wrapped_ = WrappedModel(
         learned["model"],
@@ -301,7 +306,7 @@ def _predictor(
         route,
         classes=classes,
         margins_only=margins_only,
-        training_rows=rows,
+        training_rows=predictor._training_data,
         **parameters,
     )
     noise, calibration = learned["noise"], learned["calibration"]
@@ -381,6 +386,7 @@ def predictor_record(calibration: Field, classes: Field, noise: Field) -> Record
             "fine": DENSITY,
             "margin": margin,
             "training_rows": Maybe(TRAINING_ROWS),
+            "group_sums": Maybe(GROUP_SUMS),
             "noise": Maybe(noise),
             "calibration": Maybe(calibration),
         },

@@ -15,8 +15,8 @@ from expecta.common.arrays import Bools, Floats, Ints
 from expecta.expected.distributions import OutputDistribution, SampledDistribution
 from expecta.expected.sampling import Sampling, row_batches, sample_means
 from expecta.tables import Encoder
+from expecta.tables.group_sums import TrainingData
 from expecta.tables.table import Table
-from expecta.tables.training_rows import TrainingRows
 
 Answer: TypeAlias = tuple[Floats, Floats]  # values and their errors
 
@@ -44,7 +44,7 @@ class OutputContext:
     encoder, circuit
         The density: what its variables are to the user, and the distribution.
     training_rows
-        The training rows, if they were kept.
+        The training rows, or sums over groups of them, if either was kept.
     read
         Reads rows that a user gave, as the model's ``predict`` does.
     sampling
@@ -60,7 +60,7 @@ class OutputContext:
     of_class: int | None
     encoder: Encoder
     circuit: ProbabilisticCircuit
-    training_rows: TrainingRows | None
+    training_rows: TrainingData | None
     read: Callable[[Any], Table]
     sampling: Sampling
     exactness: str

@@ -21,8 +21,8 @@ from expecta.expected.sampling import Sampling
 from expecta.queries.one_vs_rest import class_shares
 from expecta.queries.output_distribution import Distribution
 from expecta.queries.pair import Pair
+from expecta.tables.group_sums import TrainingData
 from expecta.tables.table import Table
-from expecta.tables.training_rows import TrainingRows
 
 MAX_JOINS = 30_000_000  # of gates, that held-out predictions may come to: some seconds
 CALIBRATION_ROWS = (1000, 10_000)  # and how many predictions that is, at least and at most
@@ -82,7 +82,7 @@ class LearnedCircuit(ExpectedModel):
         read: Callable[[Any], Table],
         *,
         name: str,
-        training_rows: TrainingRows | None,
+        training_rows: TrainingData | None,
         classes: npt.NDArray[Any] | None = None,
         tol: float = 1e-9,
         noise: float = 1e-300,

@@ -32,8 +32,8 @@ from expecta.readers.forms import Form, Trees
 from expecta.readers.model_links import apply_link, centre_margins, invert_link
 from expecta.tables.cells import Cells
 from expecta.tables.estimator_inputs import refuse_infinity
+from expecta.tables.group_sums import TrainingData
 from expecta.tables.table import Table, read_table
-from expecta.tables.training_rows import TrainingRows
 
 CALIBRATION_ROWS = 2000  # predictions with hidden columns that intervals are calibrated on
 
@@ -71,7 +71,7 @@ class WrappedModel(ExpectedModel):
     classes, margins_only
         Of a classifier: its classes, and whether it has margins and no probabilities.
     training_rows
-        The training rows, if they were kept.
+        The training rows, or sums over groups of them, if either was kept.
     tol
         Error of expected probabilities where they are computed.
     sampling
@@ -93,7 +93,7 @@ class WrappedModel(ExpectedModel):
         why: str = "",
         classes: npt.NDArray[Any] | None = None,
         margins_only: bool = False,
-        training_rows: TrainingRows | None = None,
+        training_rows: TrainingData | None = None,
         tol: float = 1e-9,
         rtol: float = 0.01,
         max_samples: int = 10_000,

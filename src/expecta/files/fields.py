@@ -227,6 +227,8 @@ class Array(Field):
             expected = length if size is None else size
             if isinstance(expected, str):
                 symbol, offset = _SIZE.fullmatch(expected).groups("0")  # type: ignore[union-attr]
+                if length < int(offset):
+                    raise FieldError(name, f"has a dimension of {length}, too small")
                 expected = store.sizes.setdefault(symbol, length - int(offset)) + int(offset)
             if expected != length:
                 raise FieldError(name, f"has a dimension of {length}, which must be {expected}")

@@ -91,7 +91,7 @@ class Record(Field):
         try:
             with np.errstate(all="ignore"):
                 return self.make(**values)
-        except (ExpectaError, TypeError, ValueError, OverflowError) as problem:
+        except (ExpectaError, TypeError, ValueError, LookupError, ArithmeticError) as problem:
             raise FieldError(name, f"is wrong: {problem}" if name else str(problem)) from None
 
 

@@ -19,6 +19,7 @@ from expecta.common.errors import DomainError, TooManyGroupsError
 from expecta.common.text import figure, percent
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables import Encoder
+from expecta.tables.group_sums import GroupSums, TrainingData
 from expecta.tables.training_rows import TrainingRows
 
 MAX_COLUMNS = 12  # that figures are drawn of
@@ -71,21 +72,28 @@ class ReportFacts:
     ----------
     outputs, left_out
         What is reported on, and how many further outputs (or classes) the model has.
+    training
+        The training rows, or sums over groups of them, if either was kept.
     columns
         Those that figures are drawn of, the most telling first.
     """
 
     model: Any
     encoder: Encoder
-    seen: TrainingRows | None
+    training: TrainingData | None
     outputs: tuple[OutputFacts, ...]
     left_out: int
     columns: tuple[str, ...]
 
     @property
+    def seen(self) -> TrainingRows | None:
+        """The training rows, if they were kept."""
+        return None if isinstance(self.training, GroupSums) else self.training
+
+    @property
     def target(self) -> str:
         """What is predicted, by its name; empty where it has none."""
-        name = self.seen.name if self.seen is not None else UNNAMED
+        name = self.training.name if self.training is not None else UNNAMED
         return "" if name == UNNAMED else name
 
     @property
@@ -99,7 +107,7 @@ def gather(model: Any, sensitive: Sequence[str]) -> ReportFacts:
     """Ask a model all that a report needs."""
     outputs_of, left_out = _reported_outputs(model)
     ranks = [model.next_question(of=of) for of in outputs_of]
-    encoder, seen = _encoding(model, outputs_of)
+    encoder, training = _encoding(model, outputs_of)
     for name in sensitive:
         encoder.variable(name)  # complains where there is none
     columns = _columns(encoder, ranks)
@@ -109,7 +117,7 @@ def gather(model: Any, sensitive: Sequence[str]) -> ReportFacts:
         _output(model, of, rank, drawn, sensitive)
         for of, rank in zip(outputs_of, ranks, strict=True)
     )
-    return ReportFacts(model, encoder, seen, outputs, left_out, tuple(columns))
+    return ReportFacts(model, encoder, training, outputs, left_out, tuple(columns))
 
 
 def _reported_outputs(model: Any) -> tuple[list[Any], int]:
@@ -129,11 +137,11 @@ def _reported_outputs(model: Any) -> tuple[list[Any], int]:
     return classes.tolist()[:MAX_OUTPUTS], max(0, len(classes) - MAX_OUTPUTS)
 
 
-def _encoding(model: Any, outputs_of: list[Any]) -> tuple[Encoder, TrainingRows | None]:
+def _encoding(model: Any, outputs_of: list[Any]) -> tuple[Encoder, TrainingData | None]:
     if outputs_of:
         subject = model.expected_output(outputs_of[0])
         return subject.encoder, subject.training_rows
-    return model.encoder_, model.training_rows_
+    return model.encoder_, model._training_data
 
 
 def _columns(encoder: Encoder, ranks: list[NextQuestion]) -> list[str]:

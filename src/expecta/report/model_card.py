@@ -17,7 +17,7 @@ from expecta.ask.displays.calibration_display import (
 from expecta.common.text import figure, percent
 from expecta.report.blocks import FigureCard, HtmlTable, columns_to_rows
 from expecta.report.facts import ReportFacts
-from expecta.report.population import missing_share, range_text
+from expecta.report.population import range_text
 from expecta.report.svg_figure import svg_figure
 from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
@@ -35,8 +35,8 @@ def tiles(facts: ReportFacts) -> list[tuple[str, str]]:
     pairs = [("predicts", facts.target)] if facts.target else []
     if facts.classes is not None:
         pairs.append(("classes", f"{len(facts.classes):,}"))
-    if facts.seen is not None:
-        pairs.append(("training rows", f"{len(facts.seen):,}"))
+    if facts.training is not None:
+        pairs.append(("training rows", f"{len(facts.training):,}"))
     pairs.append(("columns", f"{len(facts.encoder.columns_):,}"))
     noise = getattr(facts.model, "noise_", None)
     if noise is not None:
@@ -96,8 +96,8 @@ def columns_table(facts: ReportFacts) -> HtmlTable:
         "kind": [column.kind for column in columns],
         "values or range": [_values(column.plain) for column in columns],
     }
-    if facts.seen is not None:
-        shares = [missing_share(facts.seen, variable) for variable in range(len(columns))]
+    if facts.training is not None:
+        shares = [facts.training.missing_share(variable) for variable in range(len(columns))]
         cells["missing"] = [percent(share) for share in shares]
     return HtmlTable("Columns of the model", list(cells), columns_to_rows(*cells.values()), 3)
 
@@ -139,25 +139,23 @@ def quality_sentences(facts: ReportFacts) -> list[str]:
 
 def _explained_variance(facts: ReportFacts) -> float | None:
     noise = getattr(facts.model, "noise_", None)
-    if noise is None or facts.classes is not None or facts.seen is None:
+    if noise is None or facts.classes is not None or facts.training is None:
         return None
-    target, weight = facts.seen.target, facts.seen.weight
-    if target is None:
-        return None
-    spread = np.average((target - np.average(target, weights=weight)) ** 2, weights=weight)
-    return float(1.0 - noise**2 / spread) if spread > 0 else None
+    spread = facts.training.variance()
+    return float(1.0 - noise**2 / spread) if spread else None
 
 
 def _loss(facts: ReportFacts) -> tuple[float, float] | None:
     """Return the held-out loss of a classifier, and that of the classes' shares."""
     losses = getattr(facts.model, "validation_", None)
-    if facts.classes is None or facts.seen is None or facts.seen.target is None or not losses:
+    if facts.classes is None or facts.training is None or not losses:
+        return None
+    share = facts.training.class_shares(len(facts.classes))
+    if share is None:
         return None
     loss = losses.get(facts.model.penalty_, {}).get(facts.model.n_splits_)
     if loss is None:
         return None
-    share = np.bincount(facts.seen.target.astype(int), facts.seen.weight, len(facts.classes))
-    share = share / share.sum()
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -np.nan_to_num(share * np.log(share))
         entropy -= np.nan_to_num((1 - share) * np.log1p(-share))

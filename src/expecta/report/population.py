@@ -190,13 +190,6 @@ def rebinned(column: NumberColumn, density: Floats, edges: Floats) -> Floats:
     return np.diff(part @ density)
 
 
-def missing_share(seen: TrainingRows, variable: int) -> float:
-    """Return the share of training rows in which a column is unknown."""
-    values = seen.columns[variable]
-    missing = np.isnan(values) if values.dtype == np.float64 else values < 0
-    return float(seen.weight[missing].sum() / seen.weight.sum())
-
-
 def range_text(column: NumberColumn, low: float, high: float) -> str:
     """Write a range of numbers or times; a single one where they are the same."""
     write = (lambda value: column._text(value, 4)) if _is_time(column) else figure

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -69,7 +69,9 @@ class GroupTable:
         """The cell of every combination of codes, -1 for one that no training row has."""
         return _combined(self.groups)
 
-    def divide(self, counts: Sequence[Floats], part: Ints, share: Floats) -> GroupTotals:
+    def divide(
+        self, counts: Sequence[Floats], part: Ints, share: Floats, n_parts: int
+    ) -> GroupTotals:
         """Return the totals of parts, each made of combinations of codes by their share.
 
         A cell that is divided counts by how common the codes in it are.
@@ -80,6 +82,8 @@ class GroupTable:
             How common each code of each column is.
         part, share
             The part of every combination of codes, -1 for none, and how much of it is in there.
+        n_parts
+            How many parts there are.
         """
         cell, part, share = self.cell.ravel(), part.ravel(), share.ravel()
         mass = np.ones(1)
@@ -90,7 +94,6 @@ class GroupTable:
         inside = (part >= 0) & (share > 0) & (cell >= 0)
         at, into = cell[inside], part[inside]
         taken = mass[inside] * share[inside] / whole[at]
-        n_parts = int(part.max(initial=0)) + 1
 
         def total(values: Floats) -> Floats:
             columns = values.reshape(len(values), -1).T
@@ -206,8 +209,17 @@ class GroupSums:
             float(self.center[index]),
         )
 
+    def missing_share(self, variable: int) -> float:
+        """Return the share of the rows, by weight, in which a column is missing."""
+        return float(self.missing[variable])
+
+    def class_shares(self, n_classes: int) -> Floats | None:
+        """Return the share of each class in the target; None without a target."""
+        counts = self.tables[()].sums[0]
+        return counts / counts.sum() if len(counts) == n_classes else None
+
     def variance(self) -> float | None:
-        """Return the variance of a target of numbers over all training rows."""
+        """Return the variance of a target of numbers; None without a target."""
         table = self.tables[()]
         if len(self.center) != 1:
             return None
@@ -285,6 +297,9 @@ def _outcomes(training: TrainingRows, used: Bools, n_classes: int | None) -> tup
         return (target[:, None] == np.arange(n_classes)).astype(np.float64), np.zeros(n_classes)
     center = np.average(target, weights=training.weight[used], keepdims=True)
     return target[:, None] - center, center
+
+
+TrainingData: TypeAlias = TrainingRows | GroupSums  # what is kept of the training rows
 
 
 class _Rows(NamedTuple):

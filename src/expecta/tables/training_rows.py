@@ -139,6 +139,26 @@ class TrainingRows:
         total, squares = (float(weight @ (value - center) ** power) for power in (1, 2))
         return student_average(float(weight.sum()), float(weight @ weight), total, squares, center)
 
+    def missing_share(self, variable: int) -> float:
+        """Return the share of the rows, by weight, in which a column is missing."""
+        values = self.columns[variable]
+        missing = np.isnan(values) if values.dtype == np.float64 else values < 0
+        return float(self.weight[missing].sum() / self.weight.sum())
+
+    def variance(self) -> float | None:
+        """Return the variance of a target of numbers; None without a target."""
+        if self.target is None:
+            return None
+        mean = np.average(self.target, weights=self.weight)
+        return float(np.average((self.target - mean) ** 2, weights=self.weight))
+
+    def class_shares(self, n_classes: int) -> Floats | None:
+        """Return the share of each class in the target; None without a target."""
+        if self.target is None:
+            return None
+        counts = np.bincount(self.target.astype(int), self.weight, n_classes)
+        return counts / counts.sum()
+
     @classmethod
     def from_file(
         cls, fields: Mapping[str, Any], encoder: Encoder, n_classes: int | None
