@@ -646,3 +646,9 @@ def test_entropy_near_zero_keeps_its_digits():
     rare = -tiny * np.log(tiny) + tiny  # - (1 - t) log(1 - t) = t to first order
     known = p.entropy([[-1, 0]])
     assert known[0] == pytest.approx(rare, rel=1e-10)
+
+
+def test_nothing_known_has_probability_one():
+    for seed in range(30):
+        p = random_probabilistic(Vtree.random(12, seed=seed), units=7, seed=seed)
+        assert p.log_prob([[-1] * 12])[0] == 0.0

@@ -284,3 +284,18 @@ def test_questions_that_make_no_sense():
     nothing = pair.distribution(np.empty((0, 2)))
     assert nothing.quantile([0.1, 0.9]).shape == (0, 2)
     assert pair.distribution(Evidence.unknown([2, 2])).cdf(0.0).tolist() == [0.5]
+
+
+def test_the_first_and_last_quantile_are_the_ends():
+    """However improbable; noise has none."""
+    n = 14
+    vtree = Vtree.balanced(n)
+    p = independent(vtree, [[1e-30, 1 - 1e-30], *[[0.5, 0.5]] * (n - 1)])
+    pair = Pair(p, linear(vtree, [[100.0, 0.0], *[[0.0, 1.0]] * (n - 1)]))
+    for row in ([-1] * n, [-1] * 3 + [0] * (n - 3)):
+        low, high = pair.range([row])
+        assert high[0] >= 102
+        ends = pair.distribution([row]).quantile([0, 1])[0]
+        assert ends.tolist() == [low[0], high[0]]
+        noisy = pair.distribution([row], noise=0.5).quantile([0, 1])[0]
+        assert noisy.tolist() == [-np.inf, np.inf]

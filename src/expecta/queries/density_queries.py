@@ -45,8 +45,10 @@ def log_prob(plan: Plan, X: Rows) -> Floats:
     evidence = as_evidence(X, plan.cardinalities)
     numbers = Expectation(outputs=0)
     root = run(plan, numbers, constants(numbers, plan.phi), evidence)
+    # what cannot be told from one is one: nothing known has the probability one
+    certain = np.abs(root.q - 1.0) <= 4 * np.finfo(np.float64).eps * (16 + len(plan.vtree))
     with np.errstate(divide="ignore"):
-        log_q: Floats = np.log(root.q)
+        log_q: Floats = np.log(np.where(certain, 1.0, root.q))
     return log_q + root.exponent * LOG_UNIT + root.log_scale
 
 

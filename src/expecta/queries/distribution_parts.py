@@ -52,7 +52,16 @@ class DistributionPart(ABC):
     def support(self, entry: Ints) -> tuple[Floats, Floats]:
         """Return the ends of an interval that holds all but rounding of the probability."""
 
+    @abstractmethod
+    def extremes(self, entry: Ints) -> tuple[Floats, Floats]:
+        """Return the least and the greatest y that is possible, however improbable."""
+
     def quantile(self, entry: Ints, q: Floats) -> Floats:
+        """Return the extremes at the levels 0 and 1, and between them a c with cdf(c) = q."""
+        least, greatest = self.extremes(entry)
+        return np.where(q <= 0.0, least, np.where(q >= 1.0, greatest, self._solve(entry, q)))
+
+    def _solve(self, entry: Ints, q: Floats) -> Floats:
         """Solve cdf(c) = q between the ends of the support."""
         from scipy.optimize import elementwise
 
@@ -108,10 +117,18 @@ class EnumeratedPart(DistributionPart):
         """Return the least and greatest atom, noise around them."""
         return self.value[entry, 0] - 40 * self.noise, self.value[entry, -1] + 40 * self.noise
 
-    def quantile(self, entry: Ints, q: Floats) -> Floats:
+    def extremes(self, entry: Ints) -> tuple[Floats, Floats]:
+        """Return the least and greatest atom; noise has no end."""
+        if self.noise:
+            return np.full(len(entry), -np.inf), np.full(len(entry), np.inf)
+        possible = self.weight[entry] > 0
+        last = possible.shape[1] - 1 - np.argmax(possible[:, ::-1], axis=1)
+        return self.value[entry, np.argmax(possible, axis=1)], self.value[entry, last]
+
+    def _solve(self, entry: Ints, q: Floats) -> Floats:
         """Return the first atom that reaches q."""
         if self.noise:
-            return super().quantile(entry, q)
+            return super()._solve(entry, q)
         below = np.cumsum(self.weight[entry], axis=1)
         # within rounding of a step, the step is reached
         reached = below >= np.minimum(q, below[:, -1])[:, None] - 1e-14
@@ -131,6 +148,7 @@ class SpectralPart(DistributionPart):
     phi: Complexes  # (entries, frequencies) characteristic function of g - centre
     centre: Floats  # (entries,)
     half: Floats  # (entries,) half the range that g is likely to be in
+    limits: Floats  # (entries, 2) least and greatest y that is possible
     margin: float  # how far beyond the range the blur can carry
     error: float
 
@@ -145,6 +163,7 @@ class SpectralPart(DistributionPart):
         reach: float,
         tol: float,
         ends: Floats,
+        limits: Floats,
     ) -> SpectralPart:
         """Choose frequencies for rows whose g is likely to lie between ``ends``."""
         tail = NORMAL.tail(tol)
@@ -161,6 +180,7 @@ class SpectralPart(DistributionPart):
             phi=phi * turn(centre[:, None], -1j * t),
             centre=centre,
             half=0.5 * (ends[:, 1] - ends[:, 0]),
+            limits=limits,
             margin=tail * blur,
             error=rule.error + (1.0 + UNLIKELY) * tol,
         )
@@ -189,6 +209,10 @@ class SpectralPart(DistributionPart):
         for part, turned in self._turned(entry, np.clip(y, low, high)):
             out[part] = turned.real @ self.bell
         return np.where((y < low) | (y > high), 0.0, np.maximum(out, 0.0))
+
+    def extremes(self, entry: Ints) -> tuple[Floats, Floats]:
+        """Return the limits."""
+        return self.limits[entry, 0], self.limits[entry, 1]
 
     def support(self, entry: Ints) -> tuple[Floats, Floats]:
         """Return the ends that g is likely to lie between, the blur around them."""

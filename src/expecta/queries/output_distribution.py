@@ -55,11 +55,13 @@ class Distribution:
     Attributes
     ----------
     error
-        Bound on the error of every probability, beside the resolution.
+        Bound on the error of every probability, beside the resolution. Zero where the row was
+        enumerated: exact, but for rounding.
     resolution
         How far the argument may be off: the true P(g <= c) lies between the answers at
         c - resolution and c + resolution, give or take ``error``. Zero where the row was
-        enumerated, and where the noise is wide enough to be all the blur there is.
+        enumerated, and where the noise is wide enough to be all the blur there is; rounding of
+        g itself, of the size of its parameters, is not counted.
     """
 
     parts: tuple[DistributionPart, ...]
@@ -95,7 +97,8 @@ class Distribution:
         """Least c with P(y <= c) >= q, for rows that are enumerated.
 
         For others some c with P(y <= c) = q, give or take ``error`` and ``resolution``:
-        on a plateau between two steps that can be any place of the plateau.
+        on a plateau between two steps that can be any place of the plateau. The levels 0 and 1
+        give the least and the greatest y that is possible: with noise, minus and plus infinity.
         """
         levels = np.asarray(q, np.float64)
         if not np.all((levels >= 0) & (levels <= 1)):
@@ -195,10 +198,20 @@ def distribution(
             axis=1,
         )
         reach = coarse((ends[:, 1] - ends[:, 0]) / blur)
+        noise_end = np.inf if tau[output] else 0.0
+        limits = np.stack([low[rows, output] - noise_end, high[rows, output] + noise_end], axis=1)
         for size, distance in np.unique(np.stack([blur, reach]), axis=1).T.tolist():
             here = (blur == size) & (reach == distance)
             part = SpectralPart.of(
-                pair, evidence, rows[here], output, size, distance, tol, ends[here]
+                pair,
+                evidence,
+                rows[here],
+                output,
+                size,
+                distance,
+                tol,
+                ends[here],
+                limits[here],
             )
             parts.append(part)
             error[part.entries] = part.error + support_rounding(pair)
