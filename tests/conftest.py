@@ -20,13 +20,13 @@ hypothesis.settings.load_profile("expecta")
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the helper modules beside the tests
 
+# where it was when tests began: one of them may be at work without the variable
+DATA = Path(os.environ.get("EXPECTA_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
+
 
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of data sets and reference figures; tests that need it are skipped without."""
-    root = Path(
-        os.environ.get("EXPECTA_DATA", Path(__file__).parents[1] / ".." / "shared" / "data")
-    )
-    if not (root / "reference").is_dir():
-        pytest.skip(f"no reference data at {root} (set EXPECTA_DATA)")
-    return root.resolve()
+    if not (DATA / "reference").is_dir():
+        pytest.skip(f"no reference data at {DATA} (set EXPECTA_DATA)")
+    return DATA.resolve()

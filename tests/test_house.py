@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 import tomllib
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from expecta import config_context
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "expecta"
@@ -94,3 +98,29 @@ def test_every_function_that_the_map_names_is_in_its_file():
                 if not re.search(rf"^ *(?:def|class) {part}\b|^{part}\b.*=", code, re.MULTILINE):
                     missing.append((path, name))
     assert missing == []
+
+
+def test_what_a_test_leaves_behind_is_seen(monkeypatch, tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    path = ROOT / "conftest.py"
+    spec = importlib.util.spec_from_file_location("root_conftest", path)
+    conftest = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(conftest)
+    before = conftest.process_state()
+    assert conftest.process_state() == before
+    monkeypatch.setenv("EXPECTA_DATA", "elsewhere")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    figure = pyplot.figure()
+    with config_context(threads=1), np.errstate(all="raise"), np.printoptions(precision=3):
+        after = conftest.process_state()
+    pyplot.close(figure)
+    assert {name for name in before if before[name] != after[name]} == {
+        "the environment",
+        "the current folder",
+        "sys.path",
+        "expecta's settings",
+        "NumPy's error handling",
+        "NumPy's print options",
+        "open figures",
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from importlib import import_module
 from pathlib import Path
@@ -341,9 +342,12 @@ def test_ranks_and_scores(evaluation):
 
 def test_a_set_that_is_not_there_is_told(evaluation, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(evaluation("data"), "ROOT", tmp_path)
+    monkeypatch.setattr(evaluation("data"), "DATA", tmp_path)
+    monkeypatch.delenv("EXPECTA_DATA", raising=False)
     with pytest.raises(SystemExit):
         evaluation("__main__").main(["C", "--quick", "--sets", "nltcs", "insurence"])
     assert "no such set in the parts that are named: insurence" in capsys.readouterr().err
+    assert "EXPECTA_DATA" not in os.environ  # a function leaves its caller's process as it was
 
 
 @pytest.mark.slow

@@ -34,8 +34,6 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     parser.add_argument("--sets", nargs="+", default=[], metavar="SET")
     given = parser.parse_args(words)
-    if data.DATA.is_dir():
-        os.environ.setdefault("EXPECTA_DATA", str(data.DATA))
     build = data.ROOT / "build" / ("evaluation-quick" if given.quick else "evaluation")
     results = build if given.quick else data.RESULTS / "evaluation"
     console = Console(stderr=True)
@@ -74,4 +72,6 @@ def chosen(part: str):
 
 
 if __name__ == "__main__":
+    if data.DATA.is_dir():
+        os.environ.setdefault("EXPECTA_DATA", str(data.DATA))
     main()
