@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 class Asking(ABC):
     """What can be asked of a model with a density, beside predictions.
 
-    A group is a text such as ``"smoker == 'yes' and 30 <= age < 40"`` or a mapping from columns
-    to facts (a value, a list, an interval ``(low, high)``). ``of`` names the class whose
-    probability the question is about, by default the second of two; for a regressor with several
-    outputs it is the index of one. Answers print themselves, and have ``to_dict``, ``to_frame``
-    and most of them ``plot``. Their ``exactness`` says what is exact, given the learned density.
+    A group is a text such as ``"smoker == 'yes' and 30 <= age < 40"``, a mapping from columns
+    to facts (a value, a list, an interval ``(low, high)``), or a table with one row. Rows are what
+    ``predict`` takes; one row may be a mapping from columns to values. ``of`` names the class
+    whose probability the question is about, by default the second of two; for a regressor with
+    several outputs it is the index of one. Answers print themselves, and have ``to_dict``,
+    ``to_frame`` and most of them ``plot``. Their ``exactness`` says what is exact, given the
+    learned density.
     """
 
     # -- groups -----------------------------------------------------------------------
@@ -42,7 +44,7 @@ class Asking(ABC):
         Parameters
         ----------
         query
-            The group: a text, or a mapping from columns to facts; None is everyone.
+            The group: a text, a mapping from columns to facts, or one row; None is everyone.
         of
             The class, or the index of the output.
         facts
@@ -166,8 +168,9 @@ class Asking(ABC):
         Parameters
         ----------
         row_or_query
-            What is known: a mapping from columns to facts, a condition as text, or a table with
-            one row. A column of which a set or an interval is known counts as unknown.
+            What is known: one row, as ``predict`` takes it, or a group. In a row, a missing value
+            that is a value (``missing_is_value``) is known. In a group, a column of which a set or
+            an interval is known counts as unknown.
         cost
             What it costs to know each column, above zero; 1 for those not named.
         of
@@ -192,7 +195,7 @@ class Asking(ABC):
         Parameters
         ----------
         rows
-            A table, or one row as a mapping.
+            Rows, as ``predict`` takes them.
         threshold
             The decision is "yes" from this expected output on.
         of
@@ -222,7 +225,7 @@ class Asking(ABC):
         Parameters
         ----------
         row
-            A mapping from columns to values, or a table with one row.
+            One row, as ``predict`` takes it.
         threshold
             The decision is "yes" from this expected output on.
         probability
@@ -251,7 +254,7 @@ class Asking(ABC):
         Parameters
         ----------
         rows
-            A table, or one row as a mapping.
+            Rows, as ``predict`` takes them.
         of
             The class, or the index of the output.
         random_state
@@ -326,7 +329,7 @@ class Asking(ABC):
         Parameters
         ----------
         rows
-            A table, or one row as a mapping.
+            Rows, as ``predict`` takes them.
 
         Returns
         -------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from expecta.ask.asking import Asking
@@ -13,7 +14,7 @@ from expecta.expected.pair_output import PairOutput, one_output
 from expecta.expected.sampling import Sampling
 from expecta.queries.pair import Pair
 from expecta.tables import BooleanEncoder, Encoder
-from expecta.tables.table import read_table
+from expecta.tables.estimator_inputs import read_rows
 
 
 class CircuitModel(Asking):
@@ -69,7 +70,7 @@ class CircuitModel(Asking):
             self.encoder,
             pair.p,
             None,
-            read_table,
+            partial(read_rows, encoder=self.encoder),
             Sampling(scale=0.1),
             "Exact, given the circuits: mean, standard deviation and share. "
             "Quantiles: within their errors.",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from expecta.ask.populations import read_one_row, read_rows
+from expecta.ask.populations import read_one_row
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Bools, Floats, Ints
@@ -68,7 +68,7 @@ class Stability(PrintedAnswer):
 def stability(subject: ExpectedOutput, rows: Any, threshold: float) -> Stability:
     """Compute how likely each row's decision stands; see :meth:`Asking.stability`."""
     threshold = _finite(threshold)
-    table = read_rows(subject, rows)
+    table = subject.table(rows)
     codes = subject.encoder.codes(table)
     value, _ = subject.mean_of_rows(table, np.arange(len(codes)), np.zeros(codes.shape, np.bool_))
     decision = value >= threshold

@@ -11,7 +11,7 @@ import numpy as np
 
 from expecta.ask.column_parts import ColumnPart, column_parts
 from expecta.ask.parity import Parity, parity_of_rows, parity_within
-from expecta.ask.populations import Facts, Population, read_rows
+from expecta.ask.populations import Facts, Population
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError, TooManyGroupsError
@@ -143,7 +143,7 @@ def disparities(
         for variable in hidden
     ]
     if rows is not None:
-        table = read_rows(subject, rows)
+        table = subject.table(rows)
         parity += [parity_of_rows(subject, table, variable, parts, others) for variable in hidden]
     return Disparities(
         subject.name,

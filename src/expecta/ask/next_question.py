@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set, Sized
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from expecta.ask.language.bit_encoder import BitEncoder
+from expecta.ask.language.query import Query
 from expecta.ask.populations import Facts, Population
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
 from expecta.common.text import number
 from expecta.expected.expected_output import ExpectedOutput
+from expecta.tables import Encoder
+from expecta.tables.table import is_scalar
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +91,8 @@ def next_question(
     subject: ExpectedOutput, given: Any = None, cost: Mapping[str, float] | None = None
 ) -> NextQuestion:
     """Rank the unknown columns; see :meth:`Asking.next_question`."""
-    population = Population.read(subject, given)
+    read = Population.from_row if is_row(given, subject.encoder) else Population.read
+    population = read(subject, given)
     values = population.possible
     unknown = [variable for variable, codes in enumerate(values) if len(codes) > 1]
     groups: list[Facts] = [
@@ -128,6 +133,26 @@ def next_question(
         gains[order],
         subject.exactness,
     )
+
+
+def is_row(given: Any, encoder: Encoder) -> bool:
+    """Whether one row is given, and not a condition: a table, or a mapping to single cells.
+
+    Sets of values, intervals and lists of several values are a condition, and so is nothing.
+    """
+    if given is None or isinstance(given, str | Query):
+        return False
+    if not isinstance(given, Mapping):
+        return True
+    return (
+        bool(given)
+        and not isinstance(encoder, BitEncoder)  # its columns are not its variables
+        and all(is_scalar(fact) or _is_one_cell(fact) for fact in given.values())
+    )
+
+
+def _is_one_cell(fact: Any) -> bool:
+    return isinstance(fact, Sized) and not isinstance(fact, tuple | Set) and len(fact) == 1
 
 
 def _variance(share: Floats, mean: Floats, error: Floats, sampled: bool) -> tuple[float, float]:

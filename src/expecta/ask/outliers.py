@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from expecta.ask.populations import cell_labels, read_rows, row_as_table
+from expecta.ask.populations import cell_labels
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.circuits.evidence import Evidence
 from expecta.circuits.probabilistic import ProbabilisticCircuit
@@ -15,6 +15,7 @@ from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.densities.density import Density
 from expecta.expected.expected_output import ExpectedOutput
+from expecta.tables.estimator_inputs import read_rows
 
 MAX_CELLS = 1 << 22  # of posterior distributions that are held at a time
 
@@ -101,10 +102,9 @@ def outliers(
         raise DomainError(f"samples is 1 or more, not {samples!r:.40}")
     if isinstance(subject, ExpectedOutput):
         encoder, circuit = subject.encoder, subject.circuit
-        codes = encoder.codes(read_rows(subject, rows))
     else:
-        circuit, encoder = subject.circuit, subject.encoder_
-        codes = encoder.codes(row_as_table(encoder, rows))
+        encoder, circuit = subject.encoder_, subject.circuit
+    codes = encoder.codes(read_rows(rows, encoder))
     log_prob = circuit.log_prob(Evidence.rows(codes, encoder.cardinalities_))
     surprise = _surprise(circuit, codes, log_prob, samples, random_state)
     conditional, tail = _columns(circuit, codes)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from expecta.ask.language.query import Query, build_evidence
+from expecta.ask.language.query import Query, build_evidence, check_one_row, row_text
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
-from expecta.common.errors import DomainError, ImpossibleEvidenceError
+from expecta.common.errors import ImpossibleEvidenceError
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables import Encoder
 from expecta.tables.table import Table
@@ -19,31 +19,9 @@ from expecta.tables.table import Table
 Facts: TypeAlias = tuple[tuple[int, Ints], ...]  # variables, and the values they are among
 
 
-def read_rows(subject: ExpectedOutput, rows: Any) -> Table:
-    """Read rows: a table as ``predict`` takes it, or one row as a mapping from columns."""
-    return subject.table(row_as_table(subject.encoder, rows))
-
-
-def row_as_table(encoder: Encoder, rows: Any) -> Any:
-    """Return one row, a mapping from columns to values, as a table; a table as it is.
-
-    Columns that the row does not name are unknown.
-    """
-    if not isinstance(rows, Mapping) or any(
-        hasattr(value, "__len__") and not isinstance(value, str | bytes) for value in rows.values()
-    ):
-        return rows
-    for name in rows:
-        encoder.variable(name)  # an error where there is no such column
-    return {name: [rows.get(name)] for name in encoder.feature_names_in_.tolist()}
-
-
 def read_one_row(subject: ExpectedOutput, row: Any) -> Table:
-    """Read one row: a mapping from columns, or a table with one row."""
-    table = read_rows(subject, row)
-    if table.n_rows != 1:
-        raise DomainError(f"this question is about one row, and the table has {table.n_rows}")
-    return table
+    """Read one row, as ``predict`` does."""
+    return check_one_row(subject.table(row))
 
 
 def cell_labels(encoder: Encoder, codes: Ints) -> tuple[tuple[str, ...], ...]:
@@ -80,15 +58,23 @@ class Population:
 
     @classmethod
     def read(cls, subject: ExpectedOutput, given: Any) -> Population:
-        """Read a condition (text, facts, a query, None), or a table with one row."""
-        notes: list[str] = []
-        if given is None or isinstance(given, str | Query | Mapping):
-            query = Query.read(given, subject.encoder)
-            evidence, notes = query.evidence(subject.encoder), query.approximate
-            written = str(query)
-        else:
-            evidence = subject.encoder.evidence(read_one_row(subject, given))
-            written = "the row"
+        """Read a group: a condition (text, facts, a query, None), or a table with one row."""
+        query = Query.read(given, subject.encoder)
+        evidence, notes = query.evidence(subject.encoder), query.approximate
+        return cls.from_evidence(subject, evidence, str(query), notes)
+
+    @classmethod
+    def from_row(cls, subject: ExpectedOutput, row: Any) -> Population:
+        """Read one row as ``predict`` does: a number is its bin, a missing value may be a value."""
+        table = read_one_row(subject, row)
+        evidence = subject.encoder.evidence(table)
+        return cls.from_evidence(subject, evidence, row_text(table, subject.encoder))
+
+    @classmethod
+    def from_evidence(
+        cls, subject: ExpectedOutput, evidence: Evidence, written: str, notes: Sequence[str] = ()
+    ) -> Population:
+        """Take disjoint evidence, and what it is called."""
         log_prob = subject.circuit.log_prob(evidence)
         scale = float(log_prob.max())
         if scale == -np.inf:

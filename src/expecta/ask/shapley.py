@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.special import comb
 
-from expecta.ask.populations import cell_labels, read_rows
+from expecta.ask.populations import cell_labels
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.text import number
@@ -99,7 +99,7 @@ def shapley(
     Orders of more than 12 columns are drawn until all errors are ``rtol`` times the row's
     largest value, or until there are ``permutations``.
     """
-    table = read_rows(subject, rows)
+    table = subject.table(rows)
     codes = subject.encoder.codes(table)
     known = codes >= 0
     values, error = np.full((2, *codes.shape), np.nan)

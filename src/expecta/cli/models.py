@@ -17,6 +17,7 @@ from expecta.common.text import suggestion
 from expecta.estimators.expected_estimator import ExpectedEstimator
 from expecta.tables.category_column import CategoryColumn
 from expecta.tables.column import Column
+from expecta.tables.row_reader import absent_columns
 
 MAX_SHOWN = 3  # unseen values that a note names
 
@@ -77,12 +78,7 @@ def _aligned(model: ExpectedEstimator, table: Any) -> Any:
     import pyarrow as pa
 
     names = [column.name for column in model.encoder_.columns_]
-    missing = [name for name in names if name not in table.column_names]
-    if len(missing) == len(names):
-        raise DomainError(
-            "the table has none of the model's columns; "
-            + suggestion(table.column_names[0], names, "they are")
-        )
+    missing = absent_columns(table.column_names, names)
     if missing:
         note(f"the table has no column {', '.join(map(repr, missing))}: unknown in every row")
     nothing = pa.nulls(table.num_rows, pa.float64())

@@ -91,3 +91,7 @@ class ImpossibleEvidenceError(ExpectaError, ValueError):
 
 class ImpossibleEvidenceWarning(UserWarning):
     """Evidence has probability zero under the circuit; the answer for these rows is NaN."""
+
+
+class MissingColumnsWarning(UserWarning):
+    """A table lacks columns that a model knows; they are unknown in every row."""

@@ -1,4 +1,4 @@
-"""Set how calls run: threads and progress bars, for a stretch of code."""
+"""Set how calls run: threads, progress bars, and which rows are refused, for a stretch of code."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 class Settings:
     """Number of threads (``None``: one per core at hand) and whether to show progress.
 
-    ``progress=None`` shows it where someone looks: when messages go to a terminal.
+    ``progress=None`` shows it where someone looks: when messages go to a terminal. ``columns``
+    says what becomes of rows that lack a column: "unknown" or "strict".
     """
 
     threads: int | None = None
     progress: bool | None = None
+    columns: str = "unknown"
 
     def n_threads(self) -> int:
         """Resolve the number of threads."""
@@ -50,12 +52,13 @@ def current() -> Settings:
 
 @contextmanager
 def config_context(
-    *, threads: int | None = None, progress: bool | None = None
+    *, threads: int | None = None, progress: bool | None = None, columns: str | None = None
 ) -> Iterator[Settings]:
     """Change the settings for the calls inside a ``with`` block.
 
-    Answers do not depend on either setting. The settings hold for the thread (or task)
-    that enters the block, not for threads of your own that it starts.
+    No answer depends on them; ``columns="strict"`` refuses rows that lack a column of the model,
+    which is otherwise unknown in every row, with a `MissingColumnsWarning`. The settings hold for
+    the thread (or task) that enters the block, not for threads of your own that it starts.
 
     >>> with config_context(threads=1) as settings:
     ...     settings.n_threads()
@@ -63,11 +66,14 @@ def config_context(
     """
     if threads is not None and (isinstance(threads, bool) or index(threads) < 1):
         raise ValueError(f"threads must be a whole number of at least 1, not {threads!r}")
+    if columns not in (None, "unknown", "strict"):
+        raise ValueError(f"columns is 'unknown' or 'strict', not {columns!r:.60}")
     old = current()
     new = replace(
         old,
         threads=old.threads if threads is None else threads,
         progress=old.progress if progress is None else progress,
+        columns=old.columns if columns is None else columns,
     )
     token = _settings.set(new)
     try:

@@ -25,7 +25,12 @@ from expecta.learn.regression import LOSSES, Curve, GrownCircuit, grow
 from expecta.queries.pair import Pair
 from expecta.tables import Encoder
 from expecta.tables.column import Column
-from expecta.tables.estimator_inputs import check_penalties, read_inputs, refuse_rounding
+from expecta.tables.estimator_inputs import (
+    check_penalties,
+    read_inputs,
+    read_rows,
+    refuse_rounding,
+)
 from expecta.tables.table import Table, check_size, read_table
 from expecta.tables.training_rows import TrainingRows, target_name
 
@@ -217,29 +222,16 @@ class CircuitEstimator(ExpectedEstimator):
         return id(self.pair_), getattr(self, "tol", None), getattr(self, "noise_", None)
 
     def _make_expected_model(self) -> LearnedCircuit:
-        coded = self.encoder_.source_ == "codes"
-        reader = partial(_read_rows, coded, self.n_features_in_, type(self).__name__)
         return LearnedCircuit(
             self.pair_,
             self.refined_,
-            reader,
+            partial(read_rows, encoder=self.encoder_, name=type(self).__name__),
             name=self.target_name_,
             training_rows=self._training_data,
             classes=getattr(self, "classes_", None),
             tol=getattr(self, "tol", 1e-9),
             noise=getattr(self, "noise_", 1e-300),
         )
-
-
-def _read_rows(coded: bool, n_features: int, name: str, X: Any) -> Table:
-    """Read rows for an estimator of that name that learned from so many columns."""
-    table = read_inputs(X, coded=coded)
-    if not table.named and len(table.names) != n_features:
-        raise DomainError(
-            f"X has {len(table.names)} features, but {name} is expecting {n_features} features "
-            f"as input"
-        )
-    return table
 
 
 def _curve(column: Column) -> Curve:

@@ -139,7 +139,8 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         Parameters
         ----------
         X
-            Rows in which NaN, None or pd.NA is unknown.
+            Rows in which NaN, None or pd.NA is unknown: a frame, a dict of columns, records, an
+            array, or one row as a mapping to values. Absent columns are unknown, with a warning.
         method
             "spectral": within ``tol``. "taylor": the paper's approximation of that order,
             which is cheaper; of order 1 it is σ at the expected log-odds.

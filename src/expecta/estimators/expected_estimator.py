@@ -112,7 +112,8 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            Rows in which NaN, None or pd.NA is unknown.
+            Rows in which NaN, None or pd.NA is unknown: a frame, a dict of columns, records, an
+            array, or one row as a mapping to values. Absent columns are unknown, with a warning.
         return_std
             Also return the standard deviation of *the model's output* over the unknown
             inputs, zero for a complete row. It is not the uncertainty of y, which
@@ -200,7 +201,8 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            Rows in which NaN, None or pd.NA is unknown.
+            Rows in which NaN, None or pd.NA is unknown: a frame, a dict of columns, records, an
+            array, or one row as a mapping to values. Absent columns are unknown, with a warning.
         noise
             Residual standard deviation, by default ``noise_``; with 0 it is the distribution
             of the model's output. A classifier has none: it is that of the log-odds.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from datetime import UTC
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from expecta.densities import Density
 from expecta.tables.cells import Cells
 from expecta.tables.estimator_inputs import refuse_infinity
 from expecta.tables.number_column import MAX_EXACT
-from expecta.tables.table import Table, read_table
+from expecta.tables.table import Table, as_columns, read_table
 
 
 class Fill(NamedTuple):
@@ -35,14 +36,17 @@ class Given(NamedTuple):
     table: Table
     cells: tuple[Cells, ...]
     missing: Bools  # (rows, columns)
+    back: Callable[[Any], Any]  # to the form that was given, from one with columns
 
     @classmethod
     def read(cls, X: Any, density: Density) -> Given:
         """Read a table; integers of arrays are numbers, but codes where the density has codes."""
         coded = hasattr(density, "circuit_") and density.encoder_.source_ == "codes"
+        X, one_row, back = as_columns(X)
         if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "iu" and not coded:
             X = np.where(np.ma.getmaskarray(X), np.nan, X.data)
         table, native = read_table(X), nw.to_native(X, pass_through=True)
+        table = replace(table, one_row=one_row)
         if table.array is not None:
             native = np.ma.getdata(table.array)
             if native.dtype.kind in "iu":
@@ -51,7 +55,7 @@ class Given(NamedTuple):
         cells = tuple(table.column(index) for index in range(len(table.names)))
         numbers = np.array([_numbers(c) for c in cells]).reshape(len(cells), table.n_rows)
         refuse_infinity(table)
-        return cls(native, table, cells, np.isnan(numbers.T))
+        return cls(native, table, cells, np.isnan(numbers.T), back)
 
     def fill(self, index: int, rows: Ints, answer: npt.NDArray[Any], zone: str | None) -> Fill:
         """Take from the answers for some rows what goes into the missing of a column."""
@@ -67,7 +71,10 @@ class Given(NamedTuple):
         return Fill(missing, values, objects)
 
     def filled(self, fills: Mapping[int, Fill], order: list[int]) -> Any:
-        """Return the table with some columns filled; frames and dicts in an order."""
+        """Return the table with some columns filled, in the form given; columns in an order."""
+        return self.back(self._filled(fills, order))
+
+    def _filled(self, fills: Mapping[int, Fill], order: list[int]) -> Any:
         native = self.native
         if not self.table.named:
             return _into_array(native, fills)

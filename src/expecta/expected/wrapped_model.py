@@ -31,9 +31,9 @@ from expecta.queries.moments import shift_moments
 from expecta.readers.forms import Form, Trees
 from expecta.readers.model_links import apply_link, centre_margins, invert_link
 from expecta.tables.cells import Cells
-from expecta.tables.estimator_inputs import refuse_infinity
+from expecta.tables.estimator_inputs import read_rows
 from expecta.tables.group_sums import TrainingData
-from expecta.tables.table import Table, read_table
+from expecta.tables.table import Table
 
 CALIBRATION_ROWS = 2000  # predictions with hidden columns that intervals are calibrated on
 
@@ -109,9 +109,7 @@ class WrappedModel(ExpectedModel):
 
     def read(self, X: Any) -> Table:
         """Read rows that a user gave."""
-        table = read_table(X)
-        refuse_infinity(table)
-        return table
+        return read_rows(X, self.density.encoder_, "ExpectedPredictor")
 
     def hide(self, rows: ModelRows, which: Ints, hidden: Bools) -> ModelRows:
         """Return some of the rows with further cells unknown.  # hidden: (which, variables)."""

@@ -13,6 +13,7 @@ from expecta.common.arrays import Ints
 from expecta.common.checks import check_integer
 from expecta.common.text import suggestion
 from expecta.tables.cells import Cells
+from expecta.tables.row_reader import with_all_columns
 from expecta.tables.scalars import key
 from expecta.tables.table import TableTransformer, check_size, find_columns, read_table
 
@@ -86,7 +87,7 @@ class BooleanEncoder(TableTransformer):
     def transform(self, X: Any) -> Ints:
         """Return the bits of a table's rows.  # (rows, bits) int8."""
         check_is_fitted(self, "bits_")
-        table = read_table(X)
+        table = with_all_columns(read_table(X), self.feature_names_in_.tolist())
         out = np.zeros((table.n_rows, len(self.groups_)), np.int8)
         position = dict(zip(self.feature_names_in_, find_columns(table, self), strict=True))
         for group, name in enumerate(self.features_):

@@ -119,8 +119,7 @@ class Column:
         interval ``(low, high)``; for categories a tuple is a set of values too. Returns the
         values, the interval in numbers, or None where the fact is missing and says nothing.
         """
-        if isinstance(fact, np.ndarray):
-            fact = fact.tolist()
+        fact = as_fact(fact)
         if isinstance(fact, tuple) and self.ordered:
             if len(fact) != 2:
                 raise DomainError(f"an interval of column {self.name!r} has two ends: {fact!r:.60}")
@@ -133,6 +132,8 @@ class Column:
         if not isinstance(fact, list | set | frozenset | range | tuple):
             return None if is_missing(fact) else [fact]
         values = list(fact)
+        if len(values) == 1 and is_missing(values[0]):
+            return None  # the cell of a row
         if any(map(is_missing, values)):
             raise DomainError(f"a missing value among those of column {self.name!r}")
         if self.ordered and any(isinstance(value, tuple) for value in values):
@@ -278,9 +279,27 @@ class MissingIsValueColumn(Column):
             return self.missing
         return self.known.code(value)
 
+    def parse_fact(self, fact: Any) -> list[Any] | Interval | None:
+        """Read a fact: a missing value is the value "missing", as it is in a row."""
+        fact, missing = as_fact(fact), self.labels[-1]
+        interval = isinstance(fact, tuple) and self.ordered
+        if isinstance(fact, list | set | frozenset | tuple) and not interval:
+            return super().parse_fact([missing if is_missing(v) else v for v in fact])
+        return super().parse_fact(missing if is_missing(fact) else fact)
+
     def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
         """Return the share of each value between two ends: none of the missing."""
         return np.append(self.known.between(low, high, closed=closed), 0.0)
+
+
+def as_fact(fact: Any) -> Any:
+    """Return an array or a column of a frame as a list, and all else as it is."""
+    if isinstance(fact, np.ndarray) and fact.dtype.kind in "mM" and fact.ndim:
+        return list(fact)  # as Python has them, times finer than microseconds are integers
+    for method in ("to_pylist", "to_list", "tolist"):  # of Arrow, of frames, of NumPy
+        if hasattr(fact, method) and not isinstance(fact, np.generic):
+            return getattr(fact, method)()
+    return fact
 
 
 def inside(numbers: Floats, low: float, high: float, closed: str) -> Floats:

@@ -20,6 +20,7 @@ from expecta.tables.column import CodeColumn, Column, MissingIsValueColumn, as_c
 from expecta.tables.encoder_options import EncoderOptions
 from expecta.tables.estimator_inputs import read_weights
 from expecta.tables.number_column import fit_numbers
+from expecta.tables.row_reader import with_all_columns
 from expecta.tables.table import Table, TableTransformer, check_size, find_columns, read_table
 from expecta.tables.write_table import write_table
 
@@ -147,15 +148,17 @@ class Encoder(TableTransformer):
     def transform(self, X: Any) -> Ints:
         """Return the values of a table's cells, -1 where unknown.  # (rows, variables) int32.
 
-        Columns of frames and dicts are found by name, those of arrays by position. Further
-        columns are ignored; for a column that is not known at all pass a column of None.
+        Columns of frames, dicts and records are found by name, those of arrays by position. One
+        row may be a mapping to values or a pandas Series. A column that is absent is unknown, with
+        a `MissingColumnsWarning`; further columns are ignored, unless one looks like a column that
+        is absent: then it is taken for a misspelt name, and refused.
         """
         return self.codes(X)
 
     def codes(self, X: Any) -> Ints:
         """Return what :meth:`transform` does, whatever scikit-learn's ``set_output`` says."""
         check_is_fitted(self, "columns_")
-        table = read_table(X)
+        table = with_all_columns(read_table(X), self.feature_names_in_.tolist())
         positions = find_columns(table, self)
         array = table.array
         plain = array is not None and array.dtype.kind in "iubf" and type(array) is np.ndarray
@@ -176,10 +179,11 @@ class Encoder(TableTransformer):
 
         A fact is a value; a list or set of values (for categories a tuple too); for numbers
         and times an interval ``(low, high)``, both ends included and None for an open end;
-        or None for unknown. A number stands for the whole bin that it falls in.
-        A bin that an interval cuts gets its share as a weight, its training numbers taken
-        to be spread evenly between the least and the largest. An interval that contains
-        nothing is impossible evidence: all weights are zero. Dates may be ISO texts.
+        or None for unknown (for missing, in a column of ``missing_is_value``). A number stands
+        for the whole bin that it falls in. A bin that an interval cuts gets its share as a
+        weight, its training numbers taken to be spread evenly between the least and the
+        largest. An interval that contains nothing is impossible evidence: all weights are zero.
+        Dates may be ISO texts.
 
         >>> encoder = Encoder().fit({"age": [31, 54, 60], "region": ["north", "south", "east"]})
         >>> evidence = encoder.where(age=(None, 54), region=["north", "east"])

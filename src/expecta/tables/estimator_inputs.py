@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,11 @@ from sklearn.utils.validation import column_or_1d
 
 from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
+from expecta.tables.row_reader import with_all_columns
 from expecta.tables.table import Table, check_size, read_table
+
+if TYPE_CHECKING:
+    from expecta.tables.encoder import Encoder
 
 MAX_TARGET = 1e150  # absolute value: its square is a number too
 MAX_TOTAL_WEIGHT = 1e12  # of all rows: a row of weight 1 beside it is more than rounding
@@ -30,6 +35,25 @@ def read_inputs(X: Any, *, coded: bool | None = None) -> Table:
         check_size(table)
         coded = array.dtype.kind == "b" or bool(np.all((array == 0) | (array == 1)))
     return table if coded else read_table(array.astype(np.float64))
+
+
+def read_rows(X: Any, encoder: Encoder, name: str = "Encoder") -> Table:
+    """Read rows for what learned with an encoder: the same forms for every verb.
+
+    Integers of an array are codes where training had codes. Columns of frames, dicts and records
+    are found by name, and those that are absent are unknown (`with_all_columns`); an array has as
+    many columns as training had, or the error tells the estimator's ``name``.
+    """
+    table = read_inputs(X, coded=encoder.source_ == "codes")
+    columns = encoder.feature_names_in_.tolist()
+    if table.named:
+        return with_all_columns(table, columns)
+    if len(table.names) != len(columns):
+        raise DomainError(
+            f"X has {len(table.names)} features, but {name} is expecting {len(columns)} features "
+            f"as input"
+        )
+    return replace(table, names=tuple(columns))
 
 
 def refuse_infinity(table: Table) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -31,6 +31,7 @@ class Table:
     columns: tuple[Cells, ...] = ()
     array: npt.NDArray[Any] | None = None  # (rows, columns); columns are read when asked for
     text_names: bool = True  # the names were given as texts, not as numbers for example
+    one_row: bool = False  # given as a mapping from columns to single values
 
     @property
     def named(self) -> bool:
@@ -59,7 +60,10 @@ class TableTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def find_columns(table: Table, encoder: TableTransformer) -> list[int]:
-    """Return the position of each fitted column in a table: by name, of an array in order."""
+    """Return the position of each fitted column in a table: by name, of an array in order.
+
+    For rows that may lack columns see `expecta.tables.row_reader`.
+    """
     names = encoder.feature_names_in_.tolist()
     if not table.named:
         if len(table.names) != len(names):
@@ -78,19 +82,75 @@ def find_columns(table: Table, encoder: TableTransformer) -> list[int]:
     return [position[name] for name in names]
 
 
+class GivenForm(NamedTuple):
+    """A table in a form that has columns, and the way back to the form that was given."""
+
+    columns: Any
+    one_row: bool = False
+    back: Callable[[Any], Any] = lambda made: made
+
+
+def as_columns(X: Any) -> GivenForm:
+    """Return one row (a mapping to values, a pandas Series), records or a batch as columns.
+
+    Whatever has columns is returned as it is.
+    """
+    if isinstance(X, Mapping):
+        if X and not any(map(is_scalar, X.values())):
+            return GivenForm(X)
+        columns = {k: [v] if is_scalar(v) else v for k, v in X.items()}
+        return GivenForm(columns, True, lambda made: {k: made[k][0] for k in made})
+    if isinstance(X, Sequence) and X and all(isinstance(row, Mapping) for row in X):
+        keys = dict.fromkeys(name for row in X for name in row)
+        columns = {name: [row.get(name) for row in X] for name in keys}
+        return GivenForm(columns, False, _as_records)
+    if isinstance(X, np.ndarray | Sequence | Table):
+        return GivenForm(X)
+    if (pandas := nw.dependencies.get_pandas()) is not None and isinstance(X, pandas.Series):
+        names = _unique(list(X.index))
+        columns = {name: [value] for name, value in zip(names, X.tolist(), strict=True)}
+        row = {"index": X.index, "name": X.name}
+        return GivenForm(columns, False, lambda made: type(X)([v[0] for v in made.values()], **row))
+    if (arrow := nw.dependencies.get_pyarrow()) is not None and isinstance(X, arrow.RecordBatch):
+        table = arrow.Table.from_batches([X])
+        return GivenForm(table, False, lambda made: made.combine_chunks().to_batches()[0])
+    return GivenForm(X)
+
+
+def _as_records(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether a value is one cell, and not a column."""
+    if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
+        return True
+    return isinstance(value, np.ndarray) and value.ndim == 0
+
+
 def read_table(X: Any) -> Table:
-    """Read a pandas, polars or Arrow frame, a dict of columns, or a two-dimensional array."""
+    """Read a table, whatever it is made of.
+
+    A pandas, polars or Arrow frame, an Arrow batch, a dict of columns, a list of records, a
+    two-dimensional array; one row as a mapping from columns to values or as a pandas Series.
+    """
     if isinstance(X, Table):
         return X
+    X, one_row, _ = as_columns(X)
     if isinstance(X, Mapping):
-        return _from_mapping(X)
+        table = _from_mapping(X)
+        return replace(table, n_rows=table.n_rows if X else 1, one_row=True) if one_row else table
     if isinstance(X, np.ndarray | Sequence) and not isinstance(X, str | bytes):
         return _from_array(X)
     return _from_frame(X)
 
 
 def check_size(table: Table) -> None:
-    """Refuse to learn from a table without rows or columns."""
+    """Refuse to learn from a table without rows or columns, or from one row of values."""
+    if table.one_row and table.names:
+        raise DomainError(
+            f"column {table.names[0]!r} must be a sequence to learn from; for one row pass [value]"
+        )
     shape = f"(shape=({table.n_rows}, {len(table.names)}))"
     if not table.n_rows:
         raise DomainError(f"the table has 0 rows {shape}; an encoder learns from one or more")
@@ -136,7 +196,7 @@ def _from_values(name: str, values: Any) -> Cells:
         series = nw.from_native(values, series_only=True, pass_through=True)
         if isinstance(series, nw.Series):
             return _from_series(name, series)
-        raise DomainError(f"column {name!r} must be a sequence; for one row pass [{values!r:.40}]")
+        raise DomainError(f"column {name!r} must be a sequence, not {values!r:.40}")
     return from_list(name, values)
 
 
@@ -154,8 +214,8 @@ def _from_frame(X: Any) -> Table:
             return _from_array(np.asarray(X))
         hint = "; call .collect() on it first" if hasattr(X, "collect") else ""
         raise DomainError(
-            f"a table is a pandas, polars or Arrow frame, a dict of columns or a two-dimensional "
-            f"array, not {type(X).__name__}{hint}"
+            f"a table is a pandas, polars or Arrow frame, a dict of columns, a list of records or "
+            f"a two-dimensional array, not {type(X).__name__}{hint}"
         ) from None
     names = _unique(list(frame.columns))
     implementation = frame.implementation

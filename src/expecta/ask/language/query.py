@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from expecta.ask.language.bit_encoder import BitEncoder
-from expecta.ask.language.column_sets import Subset
+from expecta.ask.language.column_sets import Intervals, Subset, ValueSet
 from expecta.ask.language.conditions import (
     Compound,
     Condition,
+    Fact,
     diagram,
     facts_of,
     from_facts,
@@ -30,11 +32,12 @@ from expecta.ask.language.decision_diagram import (
 from expecta.ask.language.grammar import parse
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Bools, Floats
-from expecta.common.errors import QueryError
+from expecta.common.errors import DomainError, QueryError
 from expecta.tables import Encoder
 from expecta.tables.column import Column
+from expecta.tables.estimator_inputs import read_rows
 from expecta.tables.number_column import NumberColumn
-from expecta.tables.table import Table, read_table
+from expecta.tables.table import Table, find_columns, read_table
 from expecta.tables.training_rows import TrainingRows
 
 MAX_BOXES = 1000  # disjoint ones of a condition
@@ -75,7 +78,7 @@ class Query:
 
     @classmethod
     def read(cls, given: Any, encoder: Encoder) -> Query:
-        """Read a condition: a text, a mapping from columns to facts, None for all rows, a query.
+        """Read a condition: a text, facts, one row of a table, None for all rows, a query.
 
         Text compares columns with values, ``smoker == 'yes' and 30 <= age < 40 and region in
         ('southeast', 'southwest')``, by == != < <= > >= in, joined by and, or, not and
@@ -104,10 +107,13 @@ class Query:
         if given is None or isinstance(given, Mapping):
             facts = from_facts(given or {}, encoder)
             return cls._make(facts, _text(facts, encoder), encoder, None)
-        raise QueryError(
-            f"a condition is a text, a mapping from columns to facts or None, "
-            f"not {type(given).__name__}"
-        )
+        try:
+            table = check_one_row(read_rows(given, encoder))
+        except DomainError as problem:
+            raise QueryError(
+                f"a group is a text, a mapping from columns to facts, one row or None: {problem}"
+            ) from None
+        return cls.read(_row_facts(table, encoder), encoder)
 
     @classmethod
     def _make(
@@ -189,6 +195,41 @@ class Query:
                     f"column {fact.column!r} is not what it was for the model that the condition "
                     f"was made for; pass its text"
                 )
+
+
+def check_one_row(table: Table) -> Table:
+    """Return a table with one row; an error where there are several."""
+    if table.n_rows != 1:
+        raise DomainError(
+            f"this question is about one row, and {table.n_rows} are given; ask about one at a time"
+        )
+    return table
+
+
+def row_text(table: Table, encoder: Encoder) -> str:
+    """Write one row as a condition."""
+    facts = []
+    for column, code in zip(encoder.columns_, encoder.codes(table)[0].tolist(), strict=True):
+        subset: Subset = ValueSet(frozenset([code]), column.cardinality)
+        if isinstance(column, NumberColumn):
+            subset = Intervals.points(_numbers(table, encoder, column.name).tolist())
+        if code >= 0:
+            facts.append(Fact(column.name, subset))
+    return _text(Compound("and", tuple(facts)), encoder)
+
+
+def _row_facts(table: Table, encoder: Encoder) -> dict[str, Any]:
+    """Return the cells of one row as facts, None where they are unknown."""
+    facts: dict[str, Any] = {}
+    names = encoder.feature_names_in_.tolist()
+    for name, position in zip(names, find_columns(table, encoder), strict=True):
+        cells = table.column(position)
+        (code,), levels = cells.as_levels()
+        value = levels[code] if code >= 0 else None
+        if cells.zone is not None and isinstance(value, datetime):
+            value = value.replace(tzinfo=UTC)
+        facts[name] = None if table.source == "codes" and value == -1 else value
+    return facts
 
 
 def build_evidence(

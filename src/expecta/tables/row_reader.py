@@ -1,0 +1,82 @@
+"""Read rows for what was fitted: the one reader of every verb, whatever form rows have."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Collection
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+
+import numpy as np
+
+from expecta.common.errors import DomainError, MissingColumnsWarning
+from expecta.common.settings import current
+from expecta.common.text import suggestion
+from expecta.tables.cells import Cells
+from expecta.tables.table import Table
+
+NEAR = 0.75  # from this similarity on a name is taken for a misspelt one
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+def with_all_columns(table: Table, columns: list[str]) -> Table:
+    """Return rows with every column that a model knows; those they lack are unknown.
+
+    A table that lacks some gives a `MissingColumnsWarning`, and one row that is a mapping to
+    values does not: what it does not name is meant to be unknown. Further columns of a table are
+    ignored, unless one of them looks like a column that is not there; of one row all are refused.
+    Columns of arrays are found by position, and left to `find_columns`.
+    """
+    if not table.named or list(table.names) == columns:
+        return table
+    absent = absent_columns(table.names, columns, one_row=table.one_row)
+    if not absent:
+        return table
+    if not table.one_row:
+        _warn(f"the table has no column {', '.join(map(repr, absent))}: unknown in every row")
+    nothing = np.full(table.n_rows, np.nan)
+    cells = (Cells(name, "unknown", "object", nothing) for name in absent)
+    return replace(table, names=(*table.names, *absent), columns=(*table.columns, *cells))
+
+
+def absent_columns(
+    given: Collection[str], columns: list[str], *, one_row: bool = False
+) -> list[str]:
+    """Return the columns that rows lack; refuse misspelt names, and rows that have none."""
+    there = set(given)
+    absent = [name for name in columns if name not in there]
+    if not absent and not one_row:
+        return []
+    known = set(columns)
+    further = [name for name in given if name not in known]
+    plain = {name.casefold(): name for name in absent}
+    for name in further:
+        near = get_close_matches(name.casefold(), plain, n=1, cutoff=NEAR)
+        if near:
+            raise DomainError(
+                f"there is no column {name!r:.80}; did you mean {plain[near[0]]!r}? "
+                f"Rename it, or leave it out"
+            )
+        if one_row:
+            raise DomainError(f"there is no column {name!r:.80}; {suggestion(name, columns)}")
+    if len(absent) == len(columns) and not one_row:
+        raise DomainError(
+            "the table has none of the model's columns; "
+            + suggestion(next(iter(given), ""), columns, "they are")
+        )
+    if absent and current().columns == "strict":
+        raise DomainError(
+            f"the table has no column {', '.join(map(repr, absent))}; if nothing is known of it, "
+            f"add it with None in every row"
+        )
+    return absent
+
+
+def _warn(message: str) -> None:
+    """Warn where the package was called from."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, MissingColumnsWarning, stacklevel=level)
