@@ -95,6 +95,10 @@ def as_columns(X: Any) -> GivenForm:
 
     Whatever has columns is returned as it is.
     """
+    if hasattr(X, "toarray"):
+        raise DomainError(
+            f"a sparse table such as {type(X).__name__} is not supported: pass X.toarray()"
+        )
     if isinstance(X, Mapping):
         if X and not any(map(is_scalar, X.values())):
             return GivenForm(X)
@@ -206,10 +210,6 @@ def _from_frame(X: Any) -> Table:
     except nw.exceptions.DuplicateError:
         raise DomainError("two columns have the same name; every column needs its own") from None
     except TypeError:
-        if hasattr(X, "toarray"):
-            raise DomainError(
-                f"a sparse table such as {type(X).__name__} is not supported: pass X.toarray()"
-            ) from None
         if hasattr(X, "__array__"):
             return _from_array(np.asarray(X))
         hint = "; call .collect() on it first" if hasattr(X, "collect") else ""
