@@ -105,16 +105,22 @@ FOLDS = "folds are drawn by row: a row of weight 2 is in one fold, a row twice m
     [
         CircuitRegressor(density=ChowLiu(), calibration_rows=20, penalties=(3.0,)),
         CircuitClassifier(density=Independent(), penalties=(3.0,)),
-        CircuitRegressor(calibration_rows=50),
-    ],
-    expected_failed_checks=lambda model: (
-        {"check_sample_weight_equivalence_on_dense_data": FOLDS} if model.density is None else {}
-    ),
+        CircuitRegressor(density=LEARNERS["LatentTree"](), calibration_rows=20, penalties=(3.0,)),
+    ]
 )
 def test_scikit_learn_contract(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the suite fits things that scikit-learn warns about
         check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [CircuitRegressor(calibration_rows=50)],
+    expected_failed_checks=lambda model: {"check_sample_weight_equivalence_on_dense_data": FOLDS},
+)
+def test_scikit_learn_contract_of_the_defaults(estimator, check):
+    test_scikit_learn_contract(estimator, check)
 
 
 def test_pipelines_and_searches():

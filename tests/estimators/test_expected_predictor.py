@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -686,15 +687,16 @@ def test_shapley_values_are_those_of_conditional_expectations():
     model = GradientBoostingRegressor(n_estimators=10, random_state=0).fit(X, y)
     expected = ExpectedPredictor(model, ChowLiu()).fit(X)
 
-    def worth(row, known):
+    @cache
+    def worth(r, known):
         hidden = np.full((1, 4), np.nan)
-        hidden[0, list(known)] = row[list(known)]
+        hidden[0, list(known)] = X[r, list(known)]
         return expected.predict(hidden)[0]
 
     obvious = np.zeros((2, 4))
     for r, order in itertools.product(range(2), itertools.permutations(range(4))):
         for k, column in enumerate(order):
-            gain = worth(X[r], order[: k + 1]) - worth(X[r], order[:k])
+            gain = worth(r, frozenset(order[: k + 1])) - worth(r, frozenset(order[:k]))
             obvious[r, column] += gain / 24
     nothing = np.full((1, 4), np.nan)
     kernel = shap.KernelExplainer(expected.predict, nothing)
