@@ -16,6 +16,7 @@ import pytest
 from expecta.common import settings
 
 ROOT = Path(__file__).parent
+IGNORED = ("PYTEST_CURRENT_TEST", "KMP_")  # variables that pytest, and importing sklearn, set
 
 
 @pytest.hookimpl(trylast=True)  # after pytest-randomly has drawn its seed
@@ -36,7 +37,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def process_state() -> dict[str, Any]:
     """Return what the tests of a process share; pytest-randomly seeds global random states."""
     state: dict[str, Any] = {
-        "the environment": {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"},
+        "the environment": {k: v for k, v in os.environ.items() if not k.startswith(IGNORED)},
         "the current folder": os.getcwd(),
         "sys.path": list(sys.path),
         "expecta's settings": settings.current(),
@@ -59,10 +60,21 @@ def leaves_no_trace() -> Iterator[None]:
     yield
     after = process_state()
     before.setdefault("open figures", [])  # where the test has imported matplotlib
-    changed = sorted(k for k in before.keys() & after.keys() if before[k] != after[k])
+    changed = [
+        f"{name}: {difference(before[name], after[name])}"
+        for name in sorted(before.keys() & after.keys())
+        if before[name] != after[name]
+    ]
     if changed:
-        pairs = (f"{k}: {before[k]!r:.1000}, then {after[k]!r:.1000}" for k in changed)
-        pytest.fail("the test leaves a trace in " + "; ".join(pairs))
+        pytest.fail("the test leaves a trace in " + "; ".join(changed))
+
+
+def difference(old: Any, new: Any) -> str:
+    """Write what was and what is; of dicts only the entries that differ."""
+    if isinstance(old, dict):
+        keys = {k for k in old.keys() | new.keys() if old.get(k) != new.get(k)}
+        old, new = ({k: one[k] for k in sorted(keys & one.keys())} for one in (old, new))
+    return f"{old!r:.300} became {new!r:.300}"
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -12,7 +12,7 @@ import matplotlib.ticker
 import numpy as np
 import pandas as pd
 
-mpl.rcParams.update(
+styled = mpl.rc_context(
     {
         "svg.hashsalt": "expecta",  # the same picture is the same file
         "svg.fonttype": "none",
@@ -51,6 +51,7 @@ def grid(panels: int, wide: float, high: float) -> tuple[plt.Figure, np.ndarray]
     return figure, axes
 
 
+@styled
 def curves(frame: pd.DataFrame, path: Path, *, metric: str, published: pd.DataFrame) -> None:
     """A panel for each set and pair of circuits: a metric against the share that is missing.
 
@@ -79,6 +80,7 @@ def curves(frame: pd.DataFrame, path: Path, *, metric: str, published: pd.DataFr
     save(figure, path)
 
 
+@styled
 def ranks(found: dict[str, pd.DataFrame], path: Path, ours: tuple[str, ...]) -> None:
     """Mean ranks with their intervals, a panel for each scenario; ours are dark."""
     tall = max(len(table) for table in found.values())
@@ -99,6 +101,7 @@ def ranks(found: dict[str, pd.DataFrame], path: Path, ours: tuple[str, ...]) -> 
     save(figure, path)
 
 
+@styled
 def by_holes(frame: pd.DataFrame, what: str, path: Path) -> None:
     """Coverage or width of 90% intervals against the number of holes; a panel for each set."""
     names = list(dict.fromkeys(frame["set"]))
@@ -121,6 +124,7 @@ def by_holes(frame: pd.DataFrame, what: str, path: Path) -> None:
     save(figure, path)
 
 
+@styled
 def scaling(panels: dict[str, pd.DataFrame], path: Path) -> None:
     """Cost against size, both logarithmic; each frame has columns x and y named by their labels."""
     figure, axes = plt.subplots(
