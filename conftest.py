@@ -49,7 +49,7 @@ def process_state() -> dict[str, Any]:
     if pyplot := sys.modules.get("matplotlib.pyplot"):
         state["open figures"] = pyplot.get_fignums()
         parameters = dict.items(pyplot.rcParams)
-        state["matplotlib's parameters"] = {k: v for k, v in parameters if k != "backend"}
+        state["matplotlib's parameters"] = {k: v for k, v in parameters if "backend" not in k}
     return state
 
 
