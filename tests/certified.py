@@ -181,7 +181,7 @@ def check_pairs(seed, tally):
             size = mpf(float(pair.parameter_size[k]))
             mean_true = truth.expected(lambda g: g, k)
             tally.relative("expectation", seed, mean[row, k], mean_true, size)
-            if on == 1 or 1 - on > 2 * support_rounding(pair):
+            if all(truth.holds) or 1 - on > 2 * support_rounding(pair):
                 values = [g[k] for g in truth.g]
                 tally.relative("range", seed, low[row, k], min(values), size)
                 tally.relative("range", seed, high[row, k], max(values), size)
