@@ -24,6 +24,7 @@ p = random_probabilistic(vtree, [2, 3, 2, 2], units=5, seed=2)
 pair = Pair(p, random_regression(vtree, [2, 3, 2, 2], seed=3))
 X = [[-1, 2, -1, 0], [1, -1, -1, -1]]
 answers = [pair.expectation(X), pair.moments(X, 3)[:, 3], p.marginals(X)[2][:, 1]]
+answers.append(pair.expected(X, "exp").value)
 print(json.dumps([answer.tolist() for answer in answers]))
 """
 
@@ -36,7 +37,7 @@ def test_kernels_run_as_plain_python():
         text=True,
         check=True,
     )
-    expectation, third, marginal = json.loads(done.stdout)
+    expectation, third, marginal, exponential = json.loads(done.stdout)
     vtree = Vtree.random(4, seed=1)
     p = random_probabilistic(vtree, [2, 3, 2, 2], units=5, seed=2)
     g = random_regression(vtree, [2, 3, 2, 2], seed=3)
@@ -47,4 +48,5 @@ def test_kernels_run_as_plain_python():
         posterior /= posterior.sum()
         assert expectation[k] == pytest.approx(posterior @ value)
         assert third[k] == pytest.approx(posterior @ value**3)
+        assert exponential[k] == pytest.approx(posterior @ np.exp(value))
         assert marginal[k] == pytest.approx(posterior @ (every[:, 2] == 1))
