@@ -11,12 +11,14 @@ import threading
 import time
 import traceback
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 BLOCK = 500  # cases that are given to a worker at once
 MAX_SECONDS = 5.0  # of one case, of processor time: other programs may run
 MAX_WALL_SECONDS = 300.0
+START_SECONDS = 3600.0  # until a worker is ready, on a busy machine
 MAX_BYTES = 1 << 30  # of one worker, beyond what it has when it starts
 MAX_KEPT = 100  # failures of which the input is kept
 
@@ -71,7 +73,7 @@ class Worker:
             [str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         self.waiting = b""
-        if self.line(MAX_WALL_SECONDS, MAX_WALL_SECONDS) != b"ready":
+        if self.line(START_SECONDS, START_SECONDS) != b"ready":
             raise RuntimeError("a worker does not start")
 
     def seconds(self):
@@ -140,11 +142,9 @@ class Run:
         self.build.mkdir(parents=True, exist_ok=True)
         self.told = time.monotonic()
         blocks = iter(sorted(set(range(-(-count // BLOCK))) - set(self.state["done"])))
-        threads = [threading.Thread(target=self._work, args=(blocks,)) for _ in range(processes)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(processes) as pool:
+            for work in [pool.submit(self._work, blocks) for _ in range(processes)]:
+                work.result()
         self._tell()
         for failure in self.state["failures"][:MAX_KEPT]:
             print(f"  case {failure['case']}: {failure['what']}")
