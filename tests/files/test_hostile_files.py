@@ -756,11 +756,13 @@ REFUSED = [
           ("tables.variables", 0, "not those of their groups|twice"),
           ("tables.rows", -1.0, "out of range"),
           ("tables.weight", np.nan, "not finite"),
+          ("tables.weight", 0.0, "rows without weight"),
+          ("tables.weight_squares", 0.0, "rows without weight"),
           ("tables.squares", -1.0, "out of range"),
           ("tables.sums", lambda a: a[:, :0], "not those of their groups"),
       )
       if not (name == "nameless" and key in ("tables.squares", "tables.sums"))),
-    ("summed", put("group_sums.n_rows", 0), "'group_sums.n_rows' is 0"),
+    *(("summed", put("group_sums.n_rows", n), "'group_sums.n_rows' is") for n in (0, 2**70)),
     ("summed", put("group_sums.tables", []), "group_sums"),
     *((name, drop_outcomes, "no target") for name in ("summed", "counted")),
     # an array whose size is one more than that of others

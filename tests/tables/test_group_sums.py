@@ -151,6 +151,16 @@ def test_parts_that_divide_cells_count_by_share():
     assert both.sums.sum() == pytest.approx(whole.sums.sum())
 
 
+def test_a_row_that_has_all_the_weight():
+    _, training = world(0)
+    weight = np.zeros(len(training))
+    weight[:2] = 1.0, 1e-20
+    heavy = TrainingRows(training.columns, training.target, weight, "y")
+    average = heavy.average(weight > 0, heavy.target)
+    assert average.mean == pytest.approx(training.target[0])
+    assert np.isnan(average.low)
+
+
 def test_without_a_target_there_are_counts_only():
     encoder, training = world(0)
     bare = TrainingRows(training.columns, None, training.weight, "y")

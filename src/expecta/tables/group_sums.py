@@ -27,6 +27,7 @@ MIN_ROWS = 5  # of a cell that is not empty
 MAX_GROUPS = 256  # of a column by itself
 MAX_PAIR_GROUPS = 32  # of a column beside another
 MAX_NUMBERS = 1 << 18  # sums of all pairs of columns: two megabytes
+MAX_ROWS = 1e15  # that make sense
 MAX_WORK = 200_000_000  # rows times pairs of columns, which are left out beyond
 
 
@@ -258,6 +259,8 @@ def _table(fields: dict[str, Any], cardinalities: Ints, n_outcomes: int) -> Grou
     n_cells = int(np.prod([float(group.max() + 1) for group in groups])) if good else -1
     if len(fields["rows"]) != n_cells or fields["sums"].shape[1] != n_outcomes:
         raise DomainError("its sums of training rows are not those of their groups")
+    if np.any((fields["rows"] > 0) & ~((fields["weight"] > 0) & (fields["weight_squares"] > 0))):
+        raise DomainError("its sums of training rows have rows without weight")
     sums = {key: fields[key] for key in ("rows", "weight", "weight_squares", "sums", "squares")}
     return GroupTable(variables, groups, **sums)
 
@@ -267,7 +270,7 @@ _SUMS = schema.Array("float64", "cells", low=0)
 GROUP_SUMS = schema.Record(
     {
         "name": schema.Scalar(str),
-        "n_rows": schema.Scalar(int, low=1),
+        "n_rows": schema.Scalar(int, low=1, high=MAX_ROWS),
         "center": schema.Array("float64", "outcomes"),
         "missing": schema.Array("float64", None, low=0, high=1),
         "tables": schema.Many(

@@ -48,8 +48,10 @@ def student_average(
     from scipy.special import stdtrit
 
     size, mean = weight**2 / weight_squares, total / weight
-    spread = max(squares / weight - mean**2, 0.0) / (1.0 - 1.0 / size)
-    half = float(stdtrit(size - 1.0, 0.5 + LEVEL / 2) * np.sqrt(spread / size))
+    half = np.nan  # all the weight may be that of one row
+    if size > 1.0:
+        spread = max(squares / weight - mean**2, 0.0) / (1.0 - 1.0 / size)
+        half = float(stdtrit(size - 1.0, 0.5 + LEVEL / 2) * np.sqrt(spread / size))
     return Average(center + mean, center + mean - half, center + mean + half)
 
 
