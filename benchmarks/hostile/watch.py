@@ -120,9 +120,13 @@ class Worker:
         return Counter(failure=1), [{"case": case, "what": what, "where": ""}], case + 1
 
     def stop(self):
+        """End the process; one that still answers removes its files."""
+        with suppress(OSError):
+            self.process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(10)
         self.process.kill()
         self.process.wait()
-        self.process.stdin.close()
         self.process.stdout.close()
 
 
