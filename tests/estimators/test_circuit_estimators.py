@@ -37,7 +37,7 @@ from expecta import (
     Vtree,
     random_regression,
 )
-from expecta.estimators.calibration import QUANTILE_ROWS, Calibration, hide_columns
+from expecta.estimators.calibration import QUANTILE_ROWS, hide_columns
 from expecta.estimators.training import Seeds
 from expecta.tables.estimator_inputs import read_inputs
 from truth import Truth, complete_rows
@@ -889,7 +889,7 @@ def test_rows_that_a_given_density_finds_impossible_may_train():
     model = regressor(density=density).fit(holed(TABLE, len(Y), 0.1), Y)  # and does not warn
     row = {"text": [None], "flag": [True], "real": [0.3], "whole": [None]}
     assert model.predict(row) == model.predict({**row, "flag": [None]})
-    assert len(model.calibration_.distance) > 60
+    assert len(model.calibration_.score) > 60
 
 
 # -- weights --------------------------------------------------------------------------
@@ -1021,30 +1021,6 @@ def test_rows_to_calibrate_on():
     assert np.all((left == codes[picked]) | (left < 0))
 
 
-def test_a_number_of_unknown_columns_with_many_rows_does_not_drown_its_neighbours():
-    missing = np.repeat([0, 1, 2], [5000, 100, 100])
-    distance = np.linspace(0, 1, len(missing)) * (missing > 0)  # complete rows are all at 0
-    few = Calibration(missing, distance, np.arange(len(missing)))
-    level = few.level(np.array([0, 1]), np.array([0.5]))[:, 0]
-    assert level[0] == 0.0
-    assert level[1] > 0.9
-
-
-def test_a_row_with_columns_hidden_in_many_ways_is_one_row():
-    row = np.tile(np.arange(9), 50)
-    distance = np.linspace(0.1, 0.9, 9)[row]
-    copies = Calibration(np.ones(len(row), np.int64), distance, row)
-    level = copies.level(np.array([1]), np.array([0.5, 0.85, 0.9, 0.91]))[0]
-    np.testing.assert_allclose(level, [0.5, 0.9, 0.9, 1.0])  # ten rows, the new one among them
-
-
-def test_where_nothing_is_known_its_own_rows_rule():
-    missing, row = np.repeat([3, 4], 60), np.tile(np.arange(60), 2)
-    distance = np.where(missing == 4, 0.9, 0.1)
-    level = Calibration(missing, distance, row).level(np.array([3, 4]), np.array([0.5]))
-    assert level[:, 0].tolist() == [0.1, 0.9]
-
-
 @pytest.fixture(scope="module")
 def noisy():
     X, y, _ = uneven(0, 1200)
@@ -1085,14 +1061,17 @@ def test_intervals_from_few_rows_cover(n, seeds, least):
 
 def test_what_calibration_cannot_tell_has_no_ends():
     X, y, _ = uneven(8, 30)
-    model = regressor().fit(X, y)
+    model = regressor(calibration_rows=200).fit(X, y)
     rows = np.where(np.arange(4) < [[0], [2], [4]], np.nan, X[:3])
-    assert np.all(np.isfinite(model.predict_interval(rows, 30 / 31 - 1e-9)))
-    ends = model.predict_interval(rows, 30 / 31 + 1e-9)
+    assert np.all(np.isfinite(model.predict_interval(rows, 29 / 31 - 1e-9)))
+    ends = model.predict_interval(rows, 29 / 31 + 1e-9)
     np.testing.assert_array_equal(ends, [[-np.inf, np.inf]] * 3)
     middle = model.predict_quantiles(rows, [0.001, 0.5, 0.9999])
     np.testing.assert_array_equal(middle[:, ::2], ends)
     assert np.all(np.isfinite(middle[:, 1]))
+    # the distribution goes on, by assumption
+    far = model.predict_distribution(rows).quantile([0.001, 1 / 31, 30 / 31, 0.9999])
+    assert np.all(np.diff(far, axis=1) > 0)
 
 
 def test_far_quantiles_are_not_cut_off():
@@ -1100,7 +1079,7 @@ def test_far_quantiles_are_not_cut_off():
     model = regressor(calibration_rows=0).fit(X, y)
     rows = np.where(np.arange(4) < [[0], [2], [4]], np.nan, X[:3])
     ends = model.predict_interval(rows, 1 - 2e-7)
-    expected = model.predict_distribution(rows).quantile([1e-7, 1 - 1e-7])
+    expected = model.predict_distribution(rows, noise=model.noise_).quantile([1e-7, 1 - 1e-7])
     np.testing.assert_allclose(ends, expected, rtol=0.01)
     assert np.all(np.diff(ends, axis=1) > np.diff(model.predict_interval(rows, 0.9999), axis=1))
 
@@ -1131,38 +1110,21 @@ def test_calibrating_anew_restores_coverage(noisy):
 def test_calibrating_after_none():
     X, y, _ = uneven(5, 800)
     model = regressor(calibration_rows=0).fit(X[:300], y[:300])
-    assert len(model.calibration_.distance) == 0
+    assert len(model.calibration_.score) == 0
     assert np.all(np.isfinite(model.predict_interval(X[:9])))
-    expected = model.predict_distribution(X[:9]).quantile([0.05, 0.95])
-    np.testing.assert_allclose(model.predict_interval(X[:9]), expected, rtol=1e-3, atol=1e-3)
+    expected = model.predict_distribution(X[:9], noise=model.noise_).quantile([0.05, 0.95])
+    np.testing.assert_allclose(model.predict_interval(X[:9]), expected, rtol=1e-6, atol=1e-6)
     model.calibrate(X[300:600], y[300:600])
-    assert len(model.calibration_.distance) > 300
+    assert len(model.calibration_.score) > 300
     assert covered(model, X[600:], y[600:]) == pytest.approx(0.9, abs=tolerance(200))
 
 
-def test_quantiles_and_intervals_agree(noisy):
-    X = uneven(6, 40)[0]
-    X[::2, 1:3] = np.nan
-    X[::5, :2] = np.nan
-    q = [0.01, 0.05, 0.3, 0.5, 0.7, 0.95, 0.99]
-    found = noisy.predict_quantiles(X, q)
-    assert found.shape == (40, 7)
-    assert np.all(np.diff(found, axis=1) >= 0)
-    np.testing.assert_allclose(noisy.predict_interval(X, 0.9), found[:, [1, 5]], rtol=1e-9)
-    np.testing.assert_allclose(noisy.predict_quantiles(X[:1], 0.5)[0], found[:1, 3], rtol=1e-9)
-    ends = noisy.predict_interval(X, 0.5)
-    assert np.all((ends[:, 0] <= found[:, 3]) & (found[:, 3] <= ends[:, 1]))  # it has the median
-    # answers do not depend on what else is asked
-    np.testing.assert_allclose(noisy.predict_quantiles(X[:3], q), found[:3], rtol=1e-6, atol=1e-6)
-
-
-def test_distributions(noisy):
+def test_the_distribution_of_the_output_and_noise(noisy):
     X = uneven(7, 30)[0]
     mean = noisy.predict(X)
-    np.testing.assert_allclose(noisy.predict_distribution(X).quantile(0.5), mean, atol=1e-6)
-    np.testing.assert_allclose(noisy.predict_quantiles(X, 0.5)[:, 0], mean, atol=1e-9)
-    spread = noisy.predict_distribution(X).quantile(0.8413447460685429) - mean
-    np.testing.assert_allclose(spread, noisy.noise_, rtol=1e-6)
+    normal = noisy.predict_distribution(X, noise=2.0)
+    np.testing.assert_allclose(normal.quantile(0.5), mean, atol=1e-9)
+    np.testing.assert_allclose(normal.quantile(0.8413447460685429) - mean, 2.0, rtol=1e-9)
     X[:, 0] = np.nan
     bare = noisy.predict_distribution(X, noise=0.0)
     assert np.all(bare.cdf(noisy.predict(X)[:, None])[:, 0] > 0)

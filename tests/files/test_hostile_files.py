@@ -693,9 +693,11 @@ REFUSED = [
     ("regressor", put("pair.g.link", "logistic"), "link"),
     *(("regressor", array("calibration.missing", at(*change)), "missing")
       for change in ((0, -1), (-1, 5), (3, 2**62))),
-    *(("regressor", array("calibration.distance", at(2, value)), "'calibration.distance' holds")
-      for value in (-0.1, 1.1, np.nan, np.inf)),
-    ("regressor", array("calibration.distance", shorter), "'calibration.distance' has a dimension"),
+    *(("regressor", array("calibration.score", at(2, value)), "'calibration.score' holds")
+      for value in (np.nan, np.inf, -np.inf)),
+    ("regressor", array("calibration.score", at(2, 1e9)), "are not sorted"),
+    ("linear", array("calibration.score", at(-1, -1e9)), "are not sorted"),
+    ("regressor", array("calibration.score", shorter), "'calibration.score' has a dimension"),
     ("regressor", array("calibration.row", shorter), "'calibration.row' has a dimension"),
     ("two", array("validation.penalty", at(0, -1.0)), "out of range"),
     ("two", array("validation.n_splits", at(0, -1)), "out of range"),
@@ -807,7 +809,7 @@ def test_changes_that_make_sense(folder):
         assert refusal(folder, "estimator", data)[1].training_rows_ is None
     one = put("classes", {"dtype": "<U5", "values": ["a"]})
     assert attempt(folder, "two", changed("two", one, without_rows))
-    empty = [array(f"calibration.{key}", lambda a: a[:0]) for key in ("missing", "distance", "row")]
+    empty = [array(f"calibration.{key}", lambda a: a[:0]) for key in ("missing", "score", "row")]
     assert attempt(folder, "regressor", changed("regressor", *empty))
 
 

@@ -265,9 +265,10 @@ def _states(values: Ints, card: int) -> tuple[Floats, Ints]:
     if card <= 64:  # a state for every value, and a last one for "unknown"
         codes = np.ascontiguousarray(np.where(values < 0, card, values), np.int32)
         return np.vstack([np.eye(card), np.ones(card)]), codes
-    used, inverse = np.unique(values, return_inverse=True)
+    there = np.bincount(values + 1, minlength=card + 1) > 0  # counted, which is faster than sorted
+    used, codes = np.flatnonzero(there) - 1, np.cumsum(there, dtype=np.int32) - 1
     table = (used[:, None] == np.arange(card)) | (used[:, None] < 0)
-    return table.astype(np.float64), inverse.reshape(-1).astype(np.int32)
+    return table.astype(np.float64), codes[values + 1]
 
 
 def _from_objects(array: npt.NDArray[Any]) -> Floats:

@@ -1,11 +1,10 @@
-"""Calibrate intervals: predicted distributions, corrected on rows held out.
+"""Calibrate predicted distributions of y: their scores on rows held out.
 
-The predicted distribution F of y given what is known includes the unknown inputs and
-Gaussian residual noise. If F were right, u = |2 F(y) - 1| would be uniform. It is not
-quite, so an interval of coverage c runs between the quantiles (1 - u_c) / 2 and
-(1 + u_c) / 2 of F, with u_c the c-quantile of u over rows that training did not see
-(distributional conformal prediction). How wrong F is depends on how much is unknown:
-rows with about as many unknown columns count.
+The predicted distribution F of y given what is known includes the unknown inputs and Gaussian
+residual noise. It is not quite right, and y need not be symmetric about it. So rows that training
+did not see tell which level each score has (`expected/calibrated_distribution.py`; a conformal
+predictive distribution), each tail by its own rows. How wrong F is depends on how much is
+unknown: rows with about as many unknown columns count.
 """
 
 from __future__ import annotations
@@ -17,52 +16,63 @@ import numpy as np
 
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.estimators.training import size
+from expecta.expected.calibrated_distribution import (
+    SCORE_TOL,
+    CalibratedDistribution,
+    ScoreDistribution,
+    scores,
+)
 from expecta.expected.expected_model import ExpectedModel, ModelRows
+from expecta.expected.row_distributions import RowDistributions
+from expecta.queries.output_distribution import Distribution
 
 QUANTILE_ROWS = 600  # that a quantile is taken over, where there are as many
-CALIBRATION_TOL = 1e-4  # error of probabilities: of a share of some thousand rows
+UNCALIBRATED_TOL = 1e-12  # error of probabilities where no rows limit the levels
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """How far from the middle of their predicted distribution rows lay.
+    """Scores of y in their predicted distributions, sorted.
 
     Parameters
     ----------
     missing
         How many columns of each row were unknown.  # (rows,)
-    distance
-        |2 F(y) - 1| of each row.  # (rows,)
+    score
+        How far above the median y was, in standard deviations of a normal distribution;
+        sorted.  # (rows,)
     row
         Which row it is: one with columns hidden in several ways is still one.  # (rows,)
     """
 
     missing: Ints
-    distance: Floats
+    score: Floats
     row: Ints
 
     @classmethod
     def joined(cls, parts: Sequence[Calibration]) -> Calibration:
         """Put the rows of several together."""
-        return cls(
-            np.concatenate([np.zeros(0, np.int64), *(part.missing for part in parts)]),
-            np.concatenate([np.zeros(0), *(part.distance for part in parts)]),
-            np.concatenate([np.zeros(0, np.int64), *(part.row for part in parts)]),
-        )
+        missing = np.concatenate([np.zeros(0, np.int64), *(part.missing for part in parts)])
+        score = np.concatenate([np.zeros(0), *(part.score for part in parts)])
+        row = np.concatenate([np.zeros(0, np.int64), *(part.row for part in parts)])
+        order = np.argsort(score, kind="stable")
+        return cls(missing[order], score[order], row[order])
 
-    def level(self, missing: Ints, coverage: Floats) -> Floats:
-        """Return u_c for numbers of unknown columns and coverages.  # (numbers, coverages).
+    def distribution(
+        self, model: ExpectedModel, rows: ModelRows, noise: float
+    ) -> Distribution | RowDistributions:
+        """Distribution of y for each row; the predicted one where there are no scores."""
+        if not len(self.score):
+            return model.target_distribution(rows, noise, UNCALIBRATED_TOL)
+        base = model.target_distribution(rows, noise, SCORE_TOL)
+        numbers, which = np.unique(rows.n_missing, return_inverse=True)
+        return CalibratedDistribution(base, [self.of_scores(k) for k in numbers.tolist()], which)
 
-        It is 1 where there are too few rows to tell.
+    def of_scores(self, number: int) -> ScoreDistribution:
+        """Distribution of scores of rows with a number of unknown columns.
+
+        Rows are weighted by how near their number is.
         """
-        if not len(self.distance):
-            return np.broadcast_to(coverage, (len(missing), len(coverage))).copy()
-        numbers, which = np.unique(missing, return_inverse=True)
-        levels = np.stack([self._quantiles(int(number), coverage) for number in numbers])
-        return levels[which]
-
-    def _quantiles(self, number: int, coverage: Floats) -> Floats:
-        """Weighted quantiles of the distance, rows weighted by how near their number is."""
         gap = np.abs(self.missing - number)
         # a number of unknown columns with more rows than the one asked about counts as much
         own = np.count_nonzero(gap == 0) or QUANTILE_ROWS
@@ -72,12 +82,13 @@ class Calibration:
             distinct = len(np.unique(self.row[gap < reach]))
             if distinct >= enough:
                 break
-        weight = per_row * np.maximum(0.0, 1.0 - gap / reach)
-        order = np.argsort(self.distance, kind="stable")
-        # the row asked about counts too, beyond all others: that is what makes it conformal
-        share = np.cumsum(weight[order]) / (weight.sum() * (1.0 + 1.0 / distinct))
-        at = np.searchsorted(share, coverage - 1e-12)
-        return np.append(self.distance[order], 1.0)[at]
+        near = gap < reach
+        weight = per_row[near] * (1.0 - gap[near] / reach)
+        total = float(weight.sum())
+        n = min(float(distinct), total)
+        # the row asked about counts too, in any of the gaps: that is what makes it conformal
+        level = (np.cumsum(weight) - 0.5 * weight + 0.5 * total / n) / (total * (1.0 + 1.0 / n))
+        return ScoreDistribution(self.score[near], level, n)
 
 
 def calibrate(
@@ -89,7 +100,7 @@ def calibrate(
     n: int,
     rng: np.random.Generator,
 ) -> Calibration:
-    """Compute how far from the middle of their predicted distribution targets lie.
+    """Compute the scores of targets in their predicted distributions.
 
     Complete rows, which cost nothing, are used as they are, and all with columns hidden in
     n ways; ``row`` says which row each is. Cost: one distribution for each of these.
@@ -103,8 +114,9 @@ def calibrate(
     parts = []
     for which, hidden in ((picked, left < 0), (complete, rows.codes[complete] < 0)):
         asked = model.hide(rows, which, hidden)
-        share = model.cdf(asked, y[which], noise, CALIBRATION_TOL)
-        parts.append(Calibration(asked.n_missing, np.abs(2.0 * share - 1.0), row[which]))
+        score = scores(model.target_distribution(asked, noise, SCORE_TOL), y[which, None])[:, 0]
+        known = np.isfinite(score)
+        parts.append(Calibration(asked.n_missing[known], score[known], row[which[known]]))
     return Calibration.joined(parts)
 
 

@@ -20,6 +20,7 @@ from sklearn.base import clone
 
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
+from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_number
 from expecta.common.errors import DomainError
 from expecta.densities import PSDD, Density
@@ -241,6 +242,13 @@ def _given(parameters: dict[str, Any], density: Density) -> dict[str, Any]:
     }
 
 
+def _calibration(missing: Ints, score: Floats, row: Ints) -> Calibration:
+    """Return a calibration, or complain of scores that are not sorted."""
+    if np.any(np.diff(score) < 0):
+        raise ValueError("the scores of its calibration are not sorted")
+    return Calibration(missing, score, row)
+
+
 def _record(kind: type[CircuitEstimator], parameter: dict[str, Field], **own: Field) -> Record:
     parameters = Record({**_PARAMETERS, **parameter})
     fields: dict[str, Field] = {"parameters": parameters, **_SHARED, **own}
@@ -250,10 +258,10 @@ def _record(kind: type[CircuitEstimator], parameter: dict[str, Field], **own: Fi
 _CALIBRATION = Record(
     {
         "missing": Array("int64", "rows", low=0),
-        "distance": Array("float64", "rows", low=0, high=1),
+        "score": Array("float64", "rows"),
         "row": Array("int64", "rows"),
     },
-    make=Calibration,
+    make=_calibration,
 )
 _CLASSES = Record({"dtype": Scalar(str), "values": Value(max_depth=1)}, _classes, _classes_parts)
 _NOISE = Scalar(float, low=ABOVE_ZERO, high=MAX_TARGET)

@@ -10,7 +10,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
@@ -22,6 +21,7 @@ from expecta.common.errors import DomainError, FormatError
 from expecta.densities.density import Density
 from expecta.estimators.calibration import Calibration, calibrate, least_noise
 from expecta.estimators.training import Seeds, size
+from expecta.expected.calibrated_distribution import CalibratedDistribution
 from expecta.expected.expected_model import ExpectedModel, ModelRows
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.expected.row_distributions import RowDistributions, check_coverage
@@ -32,7 +32,6 @@ from expecta.tables.estimator_inputs import read_target
 from expecta.tables.group_sums import GroupSums, TrainingData
 from expecta.tables.training_rows import TrainingRows
 
-TOL_RANGE = (1e-13, 1e-4)  # of probabilities in intervals: a tenth of what is left out
 NOISE_ROWS = 20  # complete rows from which the noise is learned anew
 
 _MODELS: WeakKeyDictionary[Any, tuple[tuple[Any, ...], ExpectedModel]] = WeakKeyDictionary()
@@ -195,7 +194,10 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
     ) -> Distribution | RowDistributions:
         """Distribution of y given the known inputs: unknown inputs and residual noise together.
 
-        Not calibrated. It is exact for circuits and additive models, and for others a normal
+        Calibrated: its quantiles are those of :meth:`predict_quantiles`, as far as rows held
+        out can tell. Beyond, it continues as a normal distribution would, by assumption. With
+        ``noise``, or where nothing was calibrated, it is the model's output and normal noise:
+        exact for circuits and additive models, given the density, and for others a normal
         distribution of the right mean and variance.
 
         Parameters
@@ -204,15 +206,27 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
             Rows in which NaN, None or pd.NA is unknown: a frame, a dict of columns, records, an
             array, or one row as a mapping to values. Absent columns are unknown, with a warning.
         noise
-            Residual standard deviation, by default ``noise_``; with 0 it is the distribution
-            of the model's output. A classifier has none: it is that of the log-odds.
+            Standard deviation of normal noise that is added to the model's output, in place of
+            what was calibrated; with 0 it is the distribution of the model's output. A
+            classifier has none: it is that of the log-odds.
         """
         model = self.expected_model
-        if noise is None:
-            noise = 0.0 if self._classifies() else self._calibrated().noise_
+        if noise is None and not self._classifies():
+            return self._distribution(model.rows(X))
+        noise = 0.0 if noise is None else noise
         if not 0 <= noise < np.inf:
             raise DomainError(f"noise is a finite number of at least 0, not {noise!r:.40}")
         return model.distribution(model.rows(X), noise)
+
+    def _distribution(self, rows: ModelRows) -> Distribution | RowDistributions:
+        """Return the calibrated distribution of y."""
+        if not hasattr(self, "calibration_"):
+            raise NotFittedError(
+                "where y lies is learned from rows with their y that the model was not fitted to: "
+                "call calibrate(X, y) first. Without such rows, predict_distribution(X, noise=s) "
+                "takes y to be the model's output and normal noise of standard deviation s"
+            )
+        return self.calibration_.distribution(self.expected_model, rows, self.noise_)
 
     @available_if(is_regression)  # type: ignore[untyped-decorator]
     def calibrate(self, X: Any, y: Any) -> Self:
@@ -254,14 +268,10 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
     @available_if(is_regression)  # type: ignore[untyped-decorator]
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
-        """Return an interval that y lies in with this probability.
+        """Return an interval that y lies in with this probability, equal on both sides.
 
-        Unknown inputs and residual noise together: calibrated quantiles of
-        :meth:`predict_distribution`. About this share of rows is covered whatever the number
-        of unknown columns, if these are hidden at random and rows are like those that were
-        calibrated on. It holds on average over such rows, not for each kind of row. Where
-        these rows are too few to tell (n of them bear a coverage of n / (n + 1) at most) it
-        has no ends: they are infinite, for a single row at any coverage.
+        Its ends are the quantiles (1 - coverage) / 2 and (1 + coverage) / 2 of
+        :meth:`predict_quantiles`, which says what is promised of each.
 
         Returns
         -------
@@ -272,7 +282,13 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
     @available_if(is_regression)  # type: ignore[untyped-decorator]
     def predict_quantiles(self, X: Any, q: npt.ArrayLike = (0.05, 0.5, 0.95)) -> Floats:
-        """Quantiles of y given the known inputs, calibrated and infinite as intervals are.
+        """Quantiles of y given the known inputs: unknown inputs and residual noise together.
+
+        Each is calibrated by itself, so that y lies below the quantile q in a share q of rows,
+        whatever the shape of the residuals and the number of unknown columns, if these are
+        hidden at random and rows are like those that were calibrated on. It holds on average
+        over such rows, not for each kind of row. n rows can tell the levels 1 / (n + 1) to
+        n / (n + 1): beyond, the quantile is infinite, for a single row all but the median.
 
         Returns
         -------
@@ -281,28 +297,14 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         wanted = np.atleast_1d(np.asarray(q, np.float64))
         if wanted.ndim != 1 or not np.all((wanted > 0) & (wanted < 1)):
             raise DomainError("quantiles lie between 0 and 1")
-        model = self._calibrated().expected_model
-        rows = model.rows(X)
-        if not len(rows.codes):
-            return np.empty((0, len(wanted)))
-        side = 2.0 * wanted - 1.0
-        level = self.calibration_.level(rows.n_missing, np.abs(side))
-        # a row's own tolerance: answers do not depend on what else is asked
-        digits = np.floor(np.log10(np.clip(0.1 * (1.0 - level.max(axis=1)), *TOL_RANGE)))
-        level = 0.5 * (1.0 + np.sign(side) * level)
-        quantiles = model.quantiles(rows, level, self.noise_, 10.0**digits)
-        # beyond what calibration can tell there is no end; an impossible row stays unknown
-        end = ndtri(level)
-        return np.where(np.isinf(end) & ~np.isnan(quantiles), end, quantiles)
-
-    def _calibrated(self) -> Self:
-        self._model_key()  # complains where nothing was learned
-        if not hasattr(self, "calibration_"):
-            raise NotFittedError(
-                "intervals for y need rows with their y that the model was not fitted to; call "
-                "calibrate(X, y) first"
-            )
-        return self
+        rows = self.expected_model.rows(X)
+        distribution = self._distribution(rows)
+        quantiles = distribution.quantile(wanted)
+        if not isinstance(distribution, CalibratedDistribution):
+            return quantiles
+        # an impossible row stays unknown
+        beyond = distribution.beyond(wanted) & ~np.isnan(quantiles)
+        return np.where(beyond, np.where(wanted < 0.5, -np.inf, np.inf), quantiles)
 
     # -- files ------------------------------------------------------------------------
 

@@ -156,12 +156,12 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         """Calibrate on rows that the folds' circuits left out; returns the residual noise.
 
         All in units of the target's spread, about its mean. A single row leaves none out:
-        nothing is known of the noise, and the row counts as one beyond every interval.
+        nothing is known of the noise, and the row is taken to be the median.
         """
         n = affordable_rows(self.pair_) if self.calibration_rows is None else self.calibration_rows
         if training.fold is None:
             single = np.zeros(min(n, 1), np.int64)
-            self.calibration_ = Calibration(single, np.ones(len(single)), single)
+            self.calibration_ = Calibration(single, np.zeros(len(single)), single)
             return 1.0
         relearn = n > 0 and np.count_nonzero(weight) < DEPENDENT_ROWS
         codes, held_out = codes.copy(), []

@@ -101,13 +101,11 @@ class ExpectedModel(ABC):
     def distribution(self, rows: ModelRows, noise: float) -> Distribution | RowDistributions:
         """Distribution of the margin plus normal noise, for each row."""
 
-    def cdf(self, rows: ModelRows, y: Floats, noise: float, tol: float) -> Floats:
-        """P(margin + noise <= y) of each row, within about ``tol``.  # (rows,)."""
-        return self.distribution(rows, noise).cdf(y[:, None])[:, 0]
-
-    def quantiles(self, rows: ModelRows, levels: Floats, noise: float, tol: Floats) -> Floats:
-        """Quantiles of margin + noise, with a tolerance for each row.  # (rows, levels)."""
-        return self.distribution(rows, noise).quantile(levels)
+    def target_distribution(
+        self, rows: ModelRows, noise: float, tol: float
+    ) -> Distribution | RowDistributions:
+        """Distribution of margin + noise, within about ``tol``, wherever y lies and in any unit."""
+        return self.distribution(rows, noise)
 
     @abstractmethod
     def explain_exactness(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, ndtri
+from scipy.special import expit
 
 from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Bools, Floats, Ints
@@ -17,6 +17,11 @@ from expecta.densities.density import Density
 from expecta.expected.expected_model import ExpectedModel, ModelRows, RowAnswers, class_index
 from expecta.expected.expected_output import BINS_NOTE, ExpectedOutput, OutputContext
 from expecta.expected.pair_output import ClassShareOutput, PairOutput, one_output
+from expecta.expected.row_distributions import (
+    NormalDistribution,
+    RowDistributions,
+    ShiftedDistribution,
+)
 from expecta.expected.sampling import Sampling
 from expecta.queries.one_vs_rest import class_shares
 from expecta.queries.output_distribution import Distribution
@@ -166,26 +171,16 @@ class LearnedCircuit(ExpectedModel):
         distribution = self.pair.distribution(asked, noise=noise)
         return distribution.pinned(complete, self.pair.g(rows.codes[complete]))
 
-    def cdf(self, rows: ModelRows, y: Floats, noise: float, tol: float) -> Floats:
-        """P(g + noise <= y) of each row, within ``tol``.  # (rows,)."""
+    def target_distribution(self, rows: ModelRows, noise: float, tol: float) -> RowDistributions:
+        """Distribution of g + noise, within ``tol``; computed of the scaled pair."""
         pair, centre, unit = self.scaled
         complete, asked = _split(rows)
-        distribution = pair.distribution(asked, noise=noise / unit, tol=tol)
-        known = distribution.pinned(complete, pair.g(rows.codes[complete]))
-        return known.cdf(((y - centre) / unit)[:, None])[:, 0]
-
-    def quantiles(self, rows: ModelRows, levels: Floats, noise: float, tol: Floats) -> Floats:
-        """Quantiles of g + noise, with a tolerance for each row.  # (rows, levels)."""
-        complete, _ = _split(rows)
-        quantiles = noise * ndtri(levels)  # about a complete row's prediction
-        quantiles[complete] += self.pair.g(rows.codes[complete])[:, None]
-        pair, centre, unit = self.scaled
-        for tolerance in np.unique(tol[~complete]).tolist():
-            chosen = ~complete & (tol == tolerance)
-            asked = np.where(chosen[:, None], rows.codes, -1).astype(np.int32)
-            distribution = pair.distribution(asked, noise=noise / unit, tol=tolerance)
-            quantiles[chosen] = centre + unit * distribution.quantile(levels)[chosen]
-        return quantiles
+        if np.all(complete):
+            g = self.pair.g(rows.codes)
+            return NormalDistribution(g, np.full(len(g), noise))
+        base = pair.distribution(asked, noise=noise / unit, tol=tol)
+        base = base.pinned(complete, pair.g(rows.codes[complete]))
+        return ShiftedDistribution(base, np.full(len(complete), centre), unit)
 
     # -- groups -----------------------------------------------------------------------
 

@@ -88,10 +88,10 @@ class NormalDistribution(RowDistributions):
 
 
 class ShiftedDistribution(RowDistributions):
-    """A pair's distributions with a number added to each row."""
+    """A pair's distributions in another unit, with a number added to each row."""
 
-    def __init__(self, base: Distribution, shift: Floats) -> None:
-        self.base, self.shift = base, shift  # (rows,)
+    def __init__(self, base: Distribution, shift: Floats, unit: float = 1.0) -> None:
+        self.base, self.shift, self.unit = base, shift, unit  # shift: (rows,)
 
     def cdf(self, c: npt.ArrayLike) -> Floats:
         """P(y <= c)."""
@@ -99,16 +99,16 @@ class ShiftedDistribution(RowDistributions):
 
     def density(self, y: npt.ArrayLike) -> Floats:
         """Density of y; needs noise."""
-        return self._moved(y, self.base.density)
+        return self._moved(y, self.base.density) / self.unit
 
     def quantile(self, q: npt.ArrayLike) -> Floats:
         """Least c with P(y <= c) >= q."""
-        answer = self.base.quantile(q)
+        answer = self.unit * self.base.quantile(q)
         return answer + (self.shift[:, None] if answer.ndim == 2 else self.shift)
 
     def _moved(self, question: npt.ArrayLike, ask: Callable[[npt.ArrayLike], Floats]) -> Floats:
         at = np.asarray(question, np.float64)
-        answer = ask(np.atleast_1d(at) - self.shift[:, None])
+        answer = ask((np.atleast_1d(at) - self.shift[:, None]) / self.unit)
         return answer if at.ndim else answer[:, 0]
 
 

@@ -18,8 +18,10 @@ from expecta.queries.spectral import NORMAL, quadrature
 if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
+MAX_VALUES = 1 << 18  # of atoms to compute at once: what a processor's cache holds
 MAX_CELLS = 1 << 23  # of completions to write out at once
 UNLIKELY = 0.25  # part of the tolerance that may lie beyond what is likely
+MAX_STEPS = 200  # to a quantile; each halves the last, or the bracket
 
 
 def completions(evidence: Evidence) -> Floats:
@@ -53,6 +55,14 @@ class DistributionPart(ABC):
         """Return the ends of an interval that holds all but rounding of the probability."""
 
     @abstractmethod
+    def cdf_and_density(self, entry: Ints, y: Floats) -> tuple[Floats, Floats]:
+        """Both at y, index by index, for less than one after the other."""
+
+    @abstractmethod
+    def blur(self) -> float:
+        """Return the width of the normal noise that is in every entry."""
+
+    @abstractmethod
     def extremes(self, entry: Ints) -> tuple[Floats, Floats]:
         """Return the least and the greatest y that is possible, however improbable."""
 
@@ -62,20 +72,38 @@ class DistributionPart(ABC):
         return np.where(q <= 0.0, least, np.where(q >= 1.0, greatest, self._solve(entry, q)))
 
     def _solve(self, entry: Ints, q: Floats) -> Floats:
-        """Solve cdf(c) = q between the ends of the support."""
-        from scipy.optimize import elementwise
+        """Solve cdf(c) = q between the ends of the support, by Newton's steps with a bracket.
+
+        The steps are on the normal scale, Φ⁻¹(cdf(c)) = Φ⁻¹(q), on which a cdf is nearly
+        straight; one that leaves the bracket, or does not halve the last, is a bisection.
+        """
+        from scipy.special import ndtri
 
         low, high = self.support(entry)
-        solution = elementwise.find_root(
-            lambda c, number, level: self.cdf(number.astype(np.int64), c) - level,
-            (low, high),
-            args=(entry.astype(np.float64), np.clip(q, 1e-300, 1.0)),
-            tolerances={"xatol": 0.0, "xrtol": 1e-13, "fatol": 0.0, "frtol": 0.0},
-        )
-        roots: Floats = solution.x
         # Beyond what the ends enclose, the ends are the answer.
         at_low, at_high = self.cdf(entry, low) >= q, self.cdf(entry, high) <= q
-        return np.where(at_low, low, np.where(at_high, high, roots))
+        c = np.where(at_low, low, np.where(at_high, high, 0.5 * (low + high)))
+        left, last = np.flatnonzero(~(at_low | at_high)), high - low
+        z = ndtri(q)
+        for _ in range(MAX_STEPS):
+            if not len(left):
+                break
+            at = c[left]
+            below, density = self.cdf_and_density(entry[left], at)
+            less = below < q[left]
+            low[left], high[left] = np.where(less, at, low[left]), np.where(less, high[left], at)
+            z_at = ndtri(below)
+            with np.errstate(all="ignore"):
+                bell = np.exp(-0.5 * z_at * z_at) / np.sqrt(2 * np.pi)
+                step = (z[left] - z_at) * bell / density
+            to = at + step
+            good = (to >= low[left]) & (to <= high[left]) & (2 * np.abs(step) <= last[left])
+            step = np.where(good, step, 0.5 * (low[left] + high[left]) - at)
+            c[left], last[left] = at + step, np.abs(step)
+            # a step of Newton's leaves an error of about its square; a bisection, of its size
+            enough = np.where(good, 1e-7, 1e-13) * self.blur()
+            left = left[np.abs(step) > enough]
+        return c
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +127,7 @@ class EnumeratedPart(DistributionPart):
         from scipy.special import ndtr
 
         out = np.empty(len(entry))
-        step = max(1, (1 << 22) // self.value.shape[1])
+        step = max(1, MAX_VALUES // self.value.shape[1])
         for a in range(0, len(entry), step):
             value, weight = self.value[entry[a : a + step]], self.weight[entry[a : a + step]]
             at = c[a : a + step, None]
@@ -109,9 +137,25 @@ class EnumeratedPart(DistributionPart):
 
     def density(self, entry: Ints, y: Floats) -> Floats:
         """Sum the bells over the atoms."""
-        z = (y[:, None] - self.value[entry]) / self.noise
-        bell = np.exp(-0.5 * z * z) / (np.sqrt(2 * np.pi) * self.noise)
-        return (self.weight[entry] * bell).sum(axis=1)
+        return self.cdf_and_density(entry, y)[1]
+
+    def cdf_and_density(self, entry: Ints, y: Floats) -> tuple[Floats, Floats]:
+        """Sum the blurred steps, and the bells, over the atoms."""
+        from scipy.special import ndtr
+
+        below, density = np.empty((2, len(entry)))
+        step = max(1, MAX_VALUES // self.value.shape[1])
+        for a in range(0, len(entry), step):
+            part = slice(a, a + step)
+            weight = self.weight[entry[part]]
+            z = (y[part, None] - self.value[entry[part]]) / self.noise
+            below[part] = np.minimum((weight * ndtr(z)).sum(axis=1), 1.0)
+            density[part] = (weight * np.exp(-0.5 * z * z)).sum(axis=1)
+        return below, density / (np.sqrt(2 * np.pi) * self.noise)
+
+    def blur(self) -> float:
+        """Return the noise."""
+        return self.noise
 
     def support(self, entry: Ints) -> tuple[Floats, Floats]:
         """Return the least and greatest atom, noise around them."""
@@ -127,6 +171,11 @@ class EnumeratedPart(DistributionPart):
 
     def _solve(self, entry: Ints, q: Floats) -> Floats:
         """Return the first atom that reaches q."""
+        if self.noise and self.value.shape[1] == 1:
+            from scipy.special import ndtri
+
+            low, high = self.support(entry)
+            return np.clip(self.value[entry, 0] + self.noise * ndtri(q), low, high)
         if self.noise:
             return super()._solve(entry, q)
         below = np.cumsum(self.weight[entry], axis=1)
@@ -195,20 +244,25 @@ class SpectralPart(DistributionPart):
 
     def cdf(self, entry: Ints, c: Floats) -> Floats:
         """Integrate the characteristic function."""
-        low, high = self.support(entry)
-        out = np.empty(len(entry))
-        for part, turned in self._turned(entry, np.clip(c, low, high)):
-            out[part] = 0.5 - turned.imag @ self.weight
-        out = np.clip(out, 0.0, 1.0)
-        return np.where(c < low, 0.0, np.where(c > high, 1.0, out))
+        return self.cdf_and_density(entry, c)[0]
 
     def density(self, entry: Ints, y: Floats) -> Floats:
         """Transform the characteristic function back."""
+        return self.cdf_and_density(entry, y)[1]
+
+    def cdf_and_density(self, entry: Ints, y: Floats) -> tuple[Floats, Floats]:
+        """Integrate the characteristic function, and transform it back."""
         low, high = self.support(entry)
-        out = np.empty(len(entry))
+        below, density = np.empty((2, len(entry)))
         for part, turned in self._turned(entry, np.clip(y, low, high)):
-            out[part] = turned.real @ self.bell
-        return np.where((y < low) | (y > high), 0.0, np.maximum(out, 0.0))
+            below[part] = 0.5 - turned.imag @ self.weight
+            density[part] = turned.real @ self.bell
+        below = np.where(y < low, 0.0, np.where(y > high, 1.0, np.clip(below, 0.0, 1.0)))
+        return below, np.where((y < low) | (y > high), 0.0, np.maximum(density, 0.0))
+
+    def blur(self) -> float:
+        """Return the width of the bell that the frequencies stand for."""
+        return 0.1 * self.margin
 
     def extremes(self, entry: Ints) -> tuple[Floats, Floats]:
         """Return the limits."""

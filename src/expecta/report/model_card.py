@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from expecta.ask.displays import CalibrationDisplay
 from expecta.ask.displays.calibration_display import (
@@ -170,9 +171,10 @@ def calibration_cards(facts: ReportFacts) -> list[FigureCard]:
 def _interval_cards(facts: ReportFacts) -> list[FigureCard]:
     """Draw how many held-out rows lay in predicted intervals, before these were calibrated."""
     calibration: Any = getattr(facts.model, "calibration_", None)
-    distance = getattr(calibration, "distance", ())
-    if not len(distance):
+    score = getattr(calibration, "score", ())
+    if not len(score):
         return []
+    distance = np.abs(2.0 * ndtr(score) - 1.0)  # from the middle: the coverage that just holds y
     known = np.asarray(calibration.missing) == 0
     cards = []
     for what, rows in (("all columns known", known), ("some columns hidden at random", ~known)):

@@ -1,0 +1,199 @@
+"""Calibrated quantiles, intervals and distributions: one thing, right in each tail."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
+
+from expecta import ChowLiu, CircuitRegressor, Encoder, ExpectedPredictor
+from expecta.estimators.calibration import Calibration
+from expecta.expected.calibrated_distribution import (
+    FAR,
+    CalibratedDistribution,
+    ScoreDistribution,
+    scores,
+)
+from expecta.expected.row_distributions import NormalDistribution
+
+LEVELS = np.array([0.05, 0.1, 0.5, 0.9, 0.95])
+
+
+def draw(n, seed):
+    """Residuals that are skewed, and columns that tell of one another."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    X[:, 1] += X[:, 0]
+    return X, X[:, 0] + 2.0 * X[:, 2] + 2.0 * rng.exponential(size=n) ** 2, rng
+
+
+def circuit():
+    model = CircuitRegressor(
+        density=ChowLiu(encoder=Encoder(max_bins=8)),
+        max_bins=16,
+        max_splits=4,
+        penalties=(3.0,),
+        calibration_rows=2400,
+        random_state=0,
+    )
+    return model.fit(*draw(1200, 0)[:2])
+
+
+def wrapped():
+    X, y, _ = draw(1400, 0)
+    linear = LinearRegression().fit(X[:200], y[:200])
+    return ExpectedPredictor(linear, ChowLiu()).fit(X[:200]).calibrate(X[200:], y[200:])
+
+
+MAKERS = {"circuit": circuit, "wrapped": wrapped}
+
+
+@pytest.fixture(scope="module", params=MAKERS)
+def model(request):
+    return MAKERS[request.param]()
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, _, rng = draw(60, 5)
+    return np.where(np.argsort(rng.random(X.shape), axis=1) < np.arange(60)[:, None] % 4, np.nan, X)
+
+
+# -- coverage -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unknown", range(4))
+def test_each_tail_has_its_share_where_residuals_are_skewed(model, unknown):
+    X, y, rng = draw(2000, 1)
+    X[np.argsort(rng.random(X.shape), axis=1) < unknown] = np.nan
+    share = np.mean(y[:, None] <= model.predict_quantiles(X, LEVELS), axis=0)
+    error = np.sqrt(LEVELS * (1 - LEVELS) * (1 / 2000 + 1 / 800))  # of rows here, and calibrated on
+    assert np.all(np.abs(share - LEVELS) < 4 * error), share
+    low, high = model.predict_interval(X, 0.9).T
+    assert np.mean(y < low) == pytest.approx(0.05, abs=4 * error[0])
+    assert np.mean(y > high) == pytest.approx(0.05, abs=4 * error[-1])
+
+
+def test_levels_hold_in_finite_samples():
+    """With n rows, y is below the quantile k/(n+1) with just that probability."""
+    rng = np.random.default_rng(0)
+    n, q = 19, np.array([0.05, 0.3, 0.5, 0.95])
+    below = np.zeros(len(q))
+    for _ in range(4000):
+        score = np.sort(rng.exponential(size=n + 1))
+        new = rng.integers(n + 1)
+        rest = np.delete(score, new)
+        missing = np.zeros(n, np.int64)
+        of_scores = Calibration(missing, rest, np.arange(n)).of_scores(0)
+        below += score[new] <= of_scores.quantile(q)
+    np.testing.assert_allclose(below / 4000, q, atol=4 * 0.5 / np.sqrt(4000))
+
+
+# -- one distribution -----------------------------------------------------------------
+
+
+def test_quantiles_intervals_and_the_distribution_are_one(model, rows):
+    q = np.array([0.01, 0.05, 0.3, 0.5, 0.7, 0.95, 0.99])
+    quantiles = model.predict_quantiles(rows, q)
+    assert quantiles.shape == (60, 7)
+    assert np.all(np.diff(quantiles, axis=1) >= 0)
+    interval = model.predict_interval(rows, 0.9)
+    np.testing.assert_array_equal(interval, model.predict_quantiles(rows, [(1 - 0.9) / 2, 0.95]))
+    np.testing.assert_allclose(interval, quantiles[:, [1, 5]], rtol=1e-12)
+    distribution = model.predict_distribution(rows)
+    np.testing.assert_array_equal(distribution.quantile(q), quantiles)
+    np.testing.assert_array_equal(distribution.quantile(0.5), quantiles[:, 3])
+    np.testing.assert_allclose(distribution.cdf(quantiles), np.tile(q, (60, 1)), atol=1e-6)
+    np.testing.assert_allclose(distribution.above(3.0), 1 - distribution.cdf(3.0))
+    np.testing.assert_array_equal(distribution.interval(0.9), interval.T)
+    # answers do not depend on what else is asked
+    np.testing.assert_allclose(model.predict_quantiles(rows[:3], q), quantiles[:3], rtol=1e-9)
+
+
+def test_densities_are_slopes_of_the_cdf(model, rows):
+    distribution = model.predict_distribution(rows[:8])
+    grid = np.linspace(-30.0, 250.0, 3_001)
+    density = distribution.density(grid)
+    assert np.all(density >= 0)
+    np.testing.assert_allclose(np.trapezoid(density, grid, axis=1), 1.0, atol=0.005)
+    mass = np.trapezoid(density[:, grid <= 10.0], grid[grid <= 10.0], axis=1)
+    np.testing.assert_allclose(mass, distribution.cdf(10.0), atol=0.05)  # as wide as its window
+
+
+def test_cdf_and_quantile_are_monotone_without_end(model, rows):
+    distribution = model.predict_distribution(rows)
+    levels = np.concatenate([[0.0], np.logspace(-12, -0.4, 60), np.linspace(0.4, 1, 60)])
+    assert np.all(np.diff(distribution.quantile(levels), axis=1) >= 0)
+    cdf = distribution.cdf(np.linspace(-300, 1000, 300))
+    assert np.all(np.diff(cdf, axis=1) >= 0)
+    np.testing.assert_allclose(cdf[:, [0, -1]], np.tile([0.0, 1.0], (60, 1)), atol=1e-4)
+
+
+def test_far_scores_are_finite_and_come_back():
+    base = NormalDistribution(np.array([0.0, 10.0]), np.array([1.0, 2.0]))
+    y = np.array([[-1e6, -1.0, 50.0], [10.0, 16.5, 1e9]])
+    z = (y - [[0.0], [10.0]]) / [[1.0], [2.0]]
+    np.testing.assert_allclose(scores(base, y), z, rtol=1e-9)  # of a normal: its own units
+    many = ScoreDistribution(np.linspace(-50.0, 50.0, 99), np.arange(1, 100) / 100.0, 99.0)
+    calibrated = CalibratedDistribution(base, [many], np.zeros(2, np.int64))
+    q = np.array([0.02, 0.5, 0.9])
+    assert abs(many.quantile(q)[0]) > FAR
+    quantiles = calibrated.quantile(q)
+    np.testing.assert_allclose(calibrated.cdf(quantiles), [q, q], atol=1e-9)
+    np.testing.assert_allclose(quantiles[0], many.quantile(q), atol=1e-9)
+
+
+def test_scores_of_a_right_model_change_nothing():
+    level = np.arange(1, 2000) / 2000
+    right = ScoreDistribution(norm.ppf(level), level, 1999.0)
+    q = np.array([1e-6, 1e-3, 0.2, 0.5, 0.99, 1 - 1e-6])
+    np.testing.assert_allclose(right.quantile(q), norm.ppf(q), atol=1e-3)
+    np.testing.assert_allclose(right.cdf(norm.ppf(q)), q, atol=1e-5)
+    np.testing.assert_allclose(right.density(np.array([0.0])), norm.pdf(0.0), rtol=0.02)
+
+
+# -- which rows count -----------------------------------------------------------------
+
+
+def test_a_number_of_unknown_columns_with_many_rows_does_not_drown_its_neighbours():
+    missing = np.repeat([0, 1, 2], [5000, 100, 100])
+    score = np.linspace(0, 1, len(missing)) * (missing > 0)  # complete rows are all at 0
+    few = Calibration(missing, score, np.arange(len(missing)))
+    middle = [few.of_scores(number).quantile(np.array([0.5]))[0] for number in (0, 1)]
+    assert middle[0] == 0.0
+    assert middle[1] > 0.9
+
+
+def test_a_row_with_columns_hidden_in_many_ways_is_one_row():
+    row = np.repeat(np.arange(9), 50)
+    copies = Calibration(np.ones(len(row), np.int64), np.linspace(0.1, 0.9, 9)[row], row)
+    of_scores = copies.of_scores(1)
+    assert of_scores.least == pytest.approx(0.1)  # ten rows, the new one among them
+    np.testing.assert_allclose(of_scores.quantile(np.array([0.1, 0.5, 0.9])), [0.1, 0.5, 0.9])
+
+
+def test_rows_that_count_less_can_tell_less():
+    missing = np.repeat([0, 1], [100, 10])
+    calibration = Calibration(missing, np.sort(np.random.default_rng(0).normal(size=110)), missing)
+    assert calibration.of_scores(1).least > 1 / 17
+
+
+def test_where_nothing_is_known_its_own_rows_rule():
+    missing, row = np.repeat([3, 4], 60), np.tile(np.arange(60), 2)
+    calibration = Calibration(missing, np.where(missing == 4, 0.9, 0.1), row)
+    middle = [calibration.of_scores(number).quantile(np.array([0.5]))[0] for number in (3, 4)]
+    assert middle == [0.1, 0.9]
+
+
+# -- before calibration ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", ["predict_interval", "predict_quantiles", "predict_distribution"])
+def test_what_to_do_before_calibration(verb):
+    X, y, _ = draw(100, 0)
+    expected = ExpectedPredictor(LinearRegression().fit(X, y), ChowLiu()).fit(X)
+    with pytest.raises(NotFittedError, match=r"calibrate\(X, y\) first.*noise="):
+        getattr(expected, verb)(X)
+    assert expected.predict_distribution(X, noise=1.0).quantile(0.5).shape == (100,)
