@@ -13,10 +13,9 @@ also what it learns from; a wrapped model has learned from 1,000 others. Shares 
 from __future__ import annotations
 
 import argparse
+from itertools import product
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from expecta import ChowLiu, CircuitRegressor, ExpectedPredictor
@@ -69,16 +68,15 @@ def main(words: list[str] | None = None) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--seeds", type=int, default=6)
     seeds = parser.parse_args(words).seeds
-    columns = ["model", "target", "rows", *(f"{level:.0%}" for level in LEVELS), "worst"]
-    table = Table(*columns, title=f"Share of rows below each quantile, {seeds} seed(s)")
-    for model in MODELS:
-        for target in TARGETS:
-            for n in ROWS:
-                found = np.mean([shares(model, target, n, seed) for seed in range(seeds)], axis=0)
-                worst = np.abs(found - LEVELS).max()
-                figures = [f"{share:.1%}" for share in found.mean(axis=0)]
-                table.add_row(model, target, f"{n:,}", *figures, f"{worst:.1%}")
-    Console(width=100).print(table)
+    print(f"share of rows below each quantile, mean over {seeds} seed(s)")
+    print(
+        f"{'model':8} {'target':15} {'rows':>5}", *(f"{level:6.0%}" for level in LEVELS), " worst"
+    )
+    for model, n, target in product(MODELS, ROWS, TARGETS):
+        share = np.mean([shares(model, target, n, seed) for seed in range(seeds)], axis=0)
+        figures = [*share.mean(axis=0), np.abs(share - LEVELS).max()]
+        line = f"{model:8} {target:15} {n:5}", *(f"{figure:6.1%}" for figure in figures)
+        print(*line, flush=True)
 
 
 if __name__ == "__main__":

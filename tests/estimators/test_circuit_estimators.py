@@ -862,8 +862,11 @@ def test_impossible_rows():
     assert np.isfinite(ends[:, 0]).tolist() == [True, True, False]
     assert ends[0, 0] < mean[0] < ends[0, 1]
     with pytest.warns(ImpossibleEvidenceWarning, match="1 of 3 .* first is row 2"):
-        middle = model.predict_distribution(odd).quantile(0.5)
+        calibrated = model.predict_distribution(odd).quantile(0.5)
+    with pytest.warns(ImpossibleEvidenceWarning, match="1 of 3 .* first is row 2"):
+        middle = model.predict_distribution(odd, noise=1.0).quantile(0.5)
     assert middle[0] == pytest.approx(mean[0], abs=1e-9)
+    np.testing.assert_array_equal(np.isfinite(middle), np.isfinite(calibrated))
     assert np.isfinite(middle).tolist() == [True, True, False]
     with pytest.warns(ImpossibleEvidenceWarning):
         moments = model.predict_moments(odd, 1)

@@ -12,6 +12,7 @@ import expecta.queries.output_distribution as module
 from expecta import Evidence, Pair, RegressionCircuit, Vtree
 from expecta.circuits import independent, leaf, linear, literal, node
 from expecta.common.errors import DomainError, ImpossibleEvidenceWarning
+from expecta.queries.distribution_parts import EnumeratedPart
 from expecta.queries.exponentials import likely
 from expecta.queries.links import LINKS, Link
 from expecta.queries.moments import extremes_of
@@ -203,6 +204,27 @@ def test_quantiles(case, noise, enumerate_rows):
         assert cdf(answer[r, o, k] - slack) <= levels[k] + error[r, o]
     low, high = found.interval(0.87)
     assert np.all(low <= high + 1e-9)
+
+
+@pytest.mark.parametrize("noise", [1e-3, 0.1, 1.0, 100.0])
+def test_quantiles_of_atoms_near_and_far(noise):
+    rng = np.random.default_rng(0)
+    value = np.sort(rng.normal(size=(20, 60)) * rng.choice([0.01, 1, 100], (20, 1)), axis=1)
+    weight = rng.random((20, 60)) ** 6
+    rows = np.arange(20)
+    part = EnumeratedPart(rows, rows, value, weight / weight.sum(axis=1, keepdims=True), noise)
+    levels = [0.0, 1e-300, 1e-9, 0.01, 0.3, 0.5, 0.9, 0.999, 1 - 1e-6, 1.0]
+    entry, q = np.repeat(rows, len(levels)), np.tile(levels, 20)
+    quantile = part.quantile(entry, q)
+    low, high = part.support(entry)
+    np.testing.assert_array_equal(quantile[::10], low[::10])
+    np.testing.assert_array_equal(quantile[9::10], high[9::10])
+    for _ in range(200):  # bisection, to the last bit
+        middle = 0.5 * (low + high)
+        reached = part.cdf(entry, middle) >= q
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    inner = (q > 0) & (q < 1)
+    np.testing.assert_allclose(quantile[inner], high[inner], rtol=1e-10, atol=1e-10 * noise)
 
 
 def test_distribution_of_many_unknown_inputs():

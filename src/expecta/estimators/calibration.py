@@ -27,6 +27,7 @@ from expecta.expected.row_distributions import RowDistributions
 from expecta.queries.output_distribution import Distribution
 
 QUANTILE_ROWS = 600  # that a quantile is taken over, where there are as many
+MAX_SCORE = 1e100  # in standard deviations: so far off that multiples of it are numbers too
 UNCALIBRATED_TOL = 1e-12  # error of probabilities where no rows limit the levels
 
 
@@ -115,8 +116,9 @@ def calibrate(
     for which, hidden in ((picked, left < 0), (complete, rows.codes[complete] < 0)):
         asked = model.hide(rows, which, hidden)
         score = scores(model.target_distribution(asked, noise, SCORE_TOL), y[which, None])[:, 0]
-        known = np.isfinite(score)
-        parts.append(Calibration(asked.n_missing[known], score[known], row[which[known]]))
+        known = ~np.isnan(score)
+        score = np.clip(score[known], -MAX_SCORE, MAX_SCORE)
+        parts.append(Calibration(asked.n_missing[known], score, row[which[known]]))
     return Calibration.joined(parts)
 
 

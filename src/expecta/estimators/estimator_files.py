@@ -25,7 +25,7 @@ from expecta.common.checks import check_number
 from expecta.common.errors import DomainError
 from expecta.densities import PSDD, Density
 from expecta.densities.density_files import DENSITY
-from expecta.estimators.calibration import Calibration
+from expecta.estimators.calibration import MAX_SCORE, Calibration
 from expecta.estimators.circuit_estimator import CircuitEstimator
 from expecta.estimators.classifier import CircuitClassifier
 from expecta.estimators.predictor_files import predictor_record
@@ -258,7 +258,7 @@ def _record(kind: type[CircuitEstimator], parameter: dict[str, Field], **own: Fi
 _CALIBRATION = Record(
     {
         "missing": Array("int64", "rows", low=0),
-        "score": Array("float64", "rows"),
+        "score": Array("float64", "rows", low=-MAX_SCORE, high=MAX_SCORE),
         "row": Array("int64", "rows"),
     },
     make=_calibration,

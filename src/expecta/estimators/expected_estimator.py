@@ -24,7 +24,7 @@ from expecta.estimators.training import Seeds, size
 from expecta.expected.calibrated_distribution import CalibratedDistribution
 from expecta.expected.expected_model import ExpectedModel, ModelRows
 from expecta.expected.expected_output import ExpectedOutput
-from expecta.expected.row_distributions import RowDistributions, check_coverage
+from expecta.expected.row_distributions import RowDistributions, interval_levels
 from expecta.queries.impossible import check_possible
 from expecta.queries.output_distribution import Distribution
 from expecta.tables import Encoder
@@ -277,8 +277,7 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         -------
         array of shape (rows, 2)
         """
-        check_coverage(coverage)
-        return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
+        return self.predict_quantiles(X, interval_levels(coverage))
 
     @available_if(is_regression)  # type: ignore[untyped-decorator]
     def predict_quantiles(self, X: Any, q: npt.ArrayLike = (0.05, 0.5, 0.95)) -> Floats:

@@ -24,6 +24,7 @@ from expecta.queries.output_distribution import Distribution
 FAR = 3.0  # standard deviations beyond which scores are in proportion to y
 SCORE_TOL = 1e-5  # error of F: at FAR, 0.002 of a score
 ROUNDING = 1e-12  # of a level
+NEAR = 1e-9  # a score this close below another, relatively, has reached it
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,22 +49,18 @@ class ScoreDistribution:
 
     def quantile(self, q: Floats) -> Floats:
         """Least score that G gives the level q."""
-        ends = ndtri(self.level[[0, -1]])
-        z = ndtri(q)
+        z, (low, high) = ndtri(q), ndtri(self.level[[0, -1]])
         inside = np.interp(q, self.level, self.score)
-        beyond = np.where(z < ends[0], z - ends[0], np.maximum(z - ends[1], 0.0))
-        return inside + beyond
+        return inside + np.minimum(z - low, 0.0) + np.maximum(z - high, 0.0)
 
     def cdf(self, score: Floats) -> Floats:
         """G of a score."""
-        ends = self.score[[0, -1]]
-        below, above = ndtri(self.level[[0, -1]])
+        low, high = ndtri(self.level[[0, -1]])
+        score = score + NEAR * (1.0 + np.abs(score))  # equal rows have equal scores: steps of G
+        below, above = score - self.score[0], score - self.score[-1]
         inside = np.interp(score, self.score, self.level)
-        return np.where(
-            score < ends[0],
-            ndtr(below + np.minimum(score - ends[0], 0.0)),
-            np.where(score > ends[1], ndtr(above + np.maximum(score - ends[1], 0.0)), inside),
-        )
+        tails = ndtr(np.where(below < 0, low + below, high + above))
+        return np.where((below < 0) | (above > 0), tails, inside)
 
     def density(self, score: Floats) -> Floats:
         """Slope of G about a score, over a window that is narrower the more rows there are."""
@@ -77,14 +74,11 @@ class ScoreDistribution:
 
 
 class _Tails(NamedTuple):
-    """Where the scores of each row are ∓FAR, and what one standard deviation is beyond.
+    """Where the score of each row is -FAR and FAR, and what a unit of it is beyond."""
 
-    # (rows, 1) each
-    """
-
-    low: Floats
-    high: Floats
-    unit: Floats
+    low: Floats  # (rows, 1)
+    high: Floats  # (rows, 1)
+    unit: Floats  # (rows, 1)
 
     @classmethod
     def of(cls, base: Distribution | RowDistributions) -> _Tails:

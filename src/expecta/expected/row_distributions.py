@@ -39,8 +39,7 @@ class RowDistributions(ABC):
 
     def interval(self, coverage: float = 0.9) -> tuple[Floats, Floats]:
         """Return the ends of the central interval that holds y with this probability."""
-        check_coverage(coverage)
-        ends = self.quantile([(1 - coverage) / 2, (1 + coverage) / 2])
+        ends = self.quantile(interval_levels(coverage))
         return ends[..., 0], ends[..., 1]
 
 
@@ -112,10 +111,13 @@ class ShiftedDistribution(RowDistributions):
         return answer if at.ndim else answer[:, 0]
 
 
-def check_coverage(coverage: float) -> None:
-    """Refuse a coverage that is no probability."""
+def interval_levels(coverage: float) -> tuple[float, float]:
+    """Return the levels of the ends of an interval: of 0.9, just 0.05 and 0.95."""
     if not 0 < coverage < 1:
         raise DomainError(f"coverage lies between 0 and 1, not {coverage!r:.40}")
+    outside = (1 - coverage) / 2
+    low = round(outside, 15) or outside
+    return low, 1 - low
 
 
 def check_levels(q: npt.ArrayLike) -> Floats:
