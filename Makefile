@@ -23,7 +23,7 @@ bench: paper-quick
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python -m benchmarks.hostile files queries --count 5000
 	$(BIN)/python -m benchmarks.hostile kills --count 200
-	$(BIN)/python -m benchmarks.quantile_coverage --seeds 2
+	$(BIN)/python -m benchmarks.quantile_coverage --seeds 1
 
 # Every empirical figure, for hours: goes on where it stopped, and writes docs/results.md.
 paper: .venv/.bench

@@ -5,7 +5,9 @@
 
 For targets of several shapes, numbers of rows to calibrate on, and a circuit and a wrapped model:
 the mean over seeds, over rows of which 0, 2 or all 4 columns are unknown. "worst" is the largest
-difference between a share and its level at one of these three numbers. Of a circuit the rows are
+difference between a share and its level at one of these three numbers. Discrete targets are whole
+numbers, to which quantiles are rounded; of the shares below and not above them, the one nearer to the
+level is printed, or the level itself where it lies between. Of a circuit the rows are
 also what it learns from; a wrapped model has learned from 1,000 others. Shares of one seed vary by
 √(q (1 - q) / n), since n rows say where the quantiles are.
 """
@@ -60,7 +62,11 @@ def shares(model: str, target: str, n: int, seed: int) -> np.ndarray:
     X, y = draw(target, NEW, rng)
     order = np.argsort(rng.random(X.shape), axis=1)
     rows = [np.where(order < unknown, np.nan, X) for unknown in UNKNOWN]
-    return np.array([np.mean(y[:, None] <= fitted.predict_quantiles(H, LEVELS), 0) for H in rows])
+    quantiles = np.array([fitted.predict_quantiles(H, LEVELS) for H in rows])
+    if target != "discrete":
+        return np.mean(y[:, None] <= quantiles, axis=1)
+    at = np.round(quantiles)  # what lies at a quantile may count as below it, or not
+    return np.clip(LEVELS, np.mean(y[:, None] < at, axis=1), np.mean(y[:, None] <= at, axis=1))
 
 
 def main(words: list[str] | None = None) -> None:
