@@ -7,9 +7,9 @@ For targets of several shapes, numbers of rows to calibrate on, and a circuit an
 the mean over seeds, over rows of which 0, 2 or all 4 columns are unknown. "worst" is the largest
 difference between a share and its level at one of these three numbers. A discrete target is a whole
 number, to which quantiles are rounded; a level between the shares below and not above them is met
-and printed, else the nearer of the two. Of a circuit the rows are also what it learns from; a wrapped
-model has learned from 1,000 others. Shares of one seed vary by √(q (1 - q) / n), since n rows say
-where the quantiles are.
+and printed, else the nearer of the two. Of a circuit the rows are also what it learns from; a
+wrapped model has learned from 1,000 others. Shares of one seed vary by √(q (1 - q) / n), since n
+rows say where the quantiles are.
 """
 
 from __future__ import annotations
