@@ -330,3 +330,29 @@ def test_vtrees_of_tables():
     assert leaves(nested(learn_vtree(table)))[:2] == [0, 2]
     with pytest.raises(ValueError, match="bottom-up"):
         learn_vtree(table, "sideways")
+
+
+def test_of_very_many_columns_the_strongest_pairs_are_counted_in_full(monkeypatch):
+    rng = np.random.default_rng(0)
+    cause = rng.normal(size=(300, 6))
+    numbers = np.repeat(cause, 5, axis=1) + 0.3 * rng.normal(size=(300, 30))
+    codes = np.clip(numbers * 3 + 6, 0, 11).astype(np.int32)
+    codes[rng.random(codes.shape) < 0.1] = -1
+    cards = np.full(30, 12)
+    full = mutual_information(codes, cards)
+    monkeypatch.setattr(module, "MAX_CELLS", 0)
+    screened = mutual_information(codes, cards)
+    same = np.repeat(np.arange(6), 5)[:, None] == np.repeat(np.arange(6), 5)
+    assert np.array_equal(screened, screened.T)
+    np.testing.assert_allclose(screened[same], full[same], rtol=1e-12)
+    assert np.all(screened <= full + 1e-9)
+
+
+def test_very_many_rows_are_sampled(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.integers(3, size=4000)
+    codes = np.column_stack([x, x, rng.integers(3, size=4000)])
+    cards = np.full(3, 3)
+    full = mutual_information(codes, cards)
+    monkeypatch.setattr(module, "MAX_STEPS", 1)
+    np.testing.assert_allclose(mutual_information(codes, cards), full, atol=0.02)
