@@ -17,13 +17,15 @@ demo: setup
 test: setup lint
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-# Slow checks, attacks of small counts, then the evaluation with small settings. The attacks go on
-# where they stopped: python -m benchmarks.hostile files queries --count 1000000
+# Slow checks, attacks of small counts, what fits of large tables take, and the evaluation with
+# small settings. The attacks go on where they stopped:
+# python -m benchmarks.hostile files queries --count 1000000
 bench: paper-quick
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python -m benchmarks.hostile files queries --count 5000
 	$(BIN)/python -m benchmarks.hostile kills --count 200
 	$(BIN)/python -m benchmarks.quantile_coverage --seeds 1
+	$(BIN)/python -m benchmarks.big_tables
 
 # Every empirical figure, for hours: goes on where it stopped, and writes docs/results.md.
 paper: .venv/.bench

@@ -153,7 +153,7 @@ def _summary(model: CircuitEstimator, task: Task, path: Path, rows: bool) -> dic
         "penalty": model.penalty_,
         **held_out(model),
         "rows_in_file": rows,
-        "notes": [*task.notes, *model.density_.encoder_.notes_],
+        "notes": [*task.notes, *model.density_.encoder_.notes_, *model.subsampled_],
         "example": _example(model, task.table),
     }
 

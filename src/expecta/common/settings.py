@@ -1,28 +1,23 @@
-"""Set how calls run: threads, progress bars, and which rows are refused, for a stretch of code."""
+"""Set how calls run: threads, progress, and which rows are refused, for a stretch of code."""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from operator import index
-from types import TracebackType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
 
 
 @dataclass(frozen=True)
 class Settings:
     """Number of threads (``None``: one per core at hand) and whether to show progress.
 
-    ``progress=None`` shows it where someone looks: when messages go to a terminal. ``columns``
-    says what becomes of rows that lack a column: "unknown" or "strict".
+    ``progress=None`` shows it where someone looks: when messages go to a terminal, and the
+    stages of ``fit`` in a notebook too. ``columns`` says what becomes of rows that lack a
+    column: "unknown" or "strict".
     """
 
     threads: int | None = None
@@ -80,44 +75,3 @@ def config_context(
         yield new
     finally:
         _settings.reset(token)
-
-
-class Progress:
-    """A progress bar that appears once a call has taken a second, where it is wanted.
-
-    ``total`` is how much there is to do, ``None`` if nobody knows.
-    """
-
-    def __init__(self, label: str, total: int | None) -> None:
-        self._label, self._total = label, total
-        self._shown = current().shows_progress()
-        self._started = time.monotonic()
-        self._done = 0
-        self._bar: Bar | None = None
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def advance(self, amount: int = 1, label: str | None = None) -> None:
-        """Count some of the total as done; a label says what has been reached."""
-        self._done += amount
-        if not self._shown:
-            return
-        if self._bar is None and time.monotonic() - self._started > 1.0:
-            from rich.console import Console
-            from rich.progress import Progress as Bar
-
-            self._bar = Bar(transient=True, console=Console(stderr=True))
-            self._task = self._bar.add_task(self._label, total=self._total)
-            self._bar.start()
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self._done, description=label or self._label)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 
 from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
-from expecta.common.settings import Progress
+from expecta.common.progress import Progress
 from expecta.densities.density import Density
 from expecta.learn.weighted_rows import WeightedRows
 from expecta.tables import Encoder

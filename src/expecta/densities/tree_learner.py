@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -123,6 +124,12 @@ class TreeLearner(DensityLearner):
         layout, train = self._layout_, self._tree_rows(self.tree_, rows)
         self._counts = expected_counts(layout, self._current(train), train)
         self._set_parameters(layout, layout.normalised(self._counts.counts + self._prior(layout)))
+
+    def relearned(self, rows: WeightedRows) -> Self:
+        """Return the same tree with what other rows say: one step of EM from its parameters."""
+        other = copy(self)
+        other._finish(rows.merged())
+        return other
 
     def partial_fit(
         self, X: Any, *, sample_weight: npt.ArrayLike | None = None, step: float | None = None

@@ -17,7 +17,8 @@ import numpy as np
 
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
-from expecta.common.settings import Progress, current
+from expecta.common.progress import Progress
+from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
 from expecta.engine.algebras import scratch, width
 from expecta.engine.pair_recursion import Operands

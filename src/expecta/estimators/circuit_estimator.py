@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -16,12 +17,12 @@ from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_integer
 from expecta.common.errors import DomainError
-from expecta.common.settings import Progress
+from expecta.common.progress import Progress, begin_stage
 from expecta.densities import PSDD, Density, LatentTree
 from expecta.estimators.expected_estimator import ExpectedEstimator
-from expecta.estimators.training import Seeds, Training, completed
+from expecta.estimators.training import FinerBins, Seeds, Training, completed
 from expecta.expected.learned_circuit import LearnedCircuit
-from expecta.learn.regression import LOSSES, Curve, GrownCircuit, grow
+from expecta.learn.regression import LOSSES, MAX_VARIABLES, Curve, GrownCircuit, Loss, grow
 from expecta.queries.pair import Pair
 from expecta.tables import Encoder
 from expecta.tables.column import Column
@@ -34,11 +35,19 @@ from expecta.tables.estimator_inputs import (
 from expecta.tables.table import Table, check_size, read_table
 from expecta.tables.training_rows import TrainingRows, target_name
 
+# rows beyond which splits and penalty are chosen on a part of them, and how many that is
+MANY_ROWS, DECISION_ROWS = 20_000, 10_000
+MAX_ROWS = 50_000  # rows that the circuit learns from, at most
+MAX_ALL_BINS = 1 << 17  # bins of all columns together that the circuit tells apart
 CHOICE_ROWS = 20  # rows below which nothing is chosen, and the circuit is additive
 ONE_FOLD_ROWS = 5000  # rows from which one fold is held out, not each of five in turn
 FOLDS = 5
 TARGET_ROUNDS = 3  # of weighing completions by the target and learning anew
 DEFAULT_PENALTY = 3.0  # penalty where there are too few rows to choose one
+
+
+# of fit, and about what share of the time each takes
+STAGES = {"reading": 3, "density": 45, "finer bins": 2, "completions": 5, "circuit": 35}
 
 
 class CircuitEstimator(ExpectedEstimator):
@@ -47,6 +56,7 @@ class CircuitEstimator(ExpectedEstimator):
     refined_: Density  # the same with finer bins, which the circuit takes
     pair_: Pair
     target_name_: str
+    subsampled_: tuple[str, ...]  # what was decided on a part of the rows, in words
 
     def __init__(
         self,
@@ -73,6 +83,7 @@ class CircuitEstimator(ExpectedEstimator):
 
     def _training_table(self, X: Any, n_targets: int) -> Table:
         """Read the table to learn from, and check the parameters."""
+        self.subsampled_ = ()
         for name, least in (("max_bins", 2), ("max_splits", 0), ("completions", 1)):
             check_integer(name, getattr(self, name), least)
         check_penalties(self.penalties)
@@ -92,8 +103,9 @@ class CircuitEstimator(ExpectedEstimator):
             raise DomainError(f"X has {table.n_rows} rows and y has {n_targets}; they must agree")
         return table
 
-    def _learn_density(self, table: Table, weight: Floats, seeds: Seeds) -> None:
+    def _learn_density(self, table: Table, weight: Floats, seeds: Seeds) -> FinerBins:
         """Set ``density_``, the same with finer bins, and the columns' names."""
+        begin_stage("density")
         given = self.density
         learned = given if given is not None and hasattr(given, "circuit_") else None
         if learned is not None and (self.vtree is not None or self.encoder is not None):
@@ -109,7 +121,16 @@ class CircuitEstimator(ExpectedEstimator):
         self.__dict__.pop("feature_names_in_", None)
         if table.named and table.text_names:
             self.feature_names_in_ = np.array(self.density_.columns, object)
-        self.refined_ = self.density_.refined(table, max_bins=self.max_bins, sample_weight=weight)
+        begin_stage("finer bins")
+        max_bins = min(self.max_bins, max(2, MAX_ALL_BINS // self.n_features_in_))
+        if max_bins < self.max_bins:
+            self.subsampled_ += (
+                f"the circuit tells {max_bins} bins of a number apart, not {self.max_bins}, since "
+                f"there are {self.n_features_in_:,} columns",
+            )
+        finer = FinerBins.of(self.density_, table, max_bins, weight)
+        self.refined_ = finer.density(self.density_.circuit)
+        return finer
 
     def _unfitted(self, seeds: Seeds) -> Any:
         """Return the density to learn, with what was asked of it."""
@@ -133,8 +154,16 @@ class CircuitEstimator(ExpectedEstimator):
         return density.set_params(**asked)
 
     def _training(self, codes: Ints, weight: Floats, strata: Ints, seeds: Seeds) -> Training:
-        """Complete rows with missing values, several times, and choose those to hold out."""
+        """Complete rows with missing values, several times, and choose those to hold out.
+
+        Where rows are very many, some stand for all.
+        """
+        begin_stage("completions")
         rows = np.flatnonzero(weight > 0)
+        if len(rows) > MAX_ROWS:
+            self.subsampled_ += (f"the circuit learned from {MAX_ROWS:,} of {len(rows):,} rows",)
+            rng = np.random.default_rng(seeds.completions)
+            rows = np.sort(rng.choice(rows, MAX_ROWS, replace=False))
         incomplete = np.any(codes[rows] < 0, axis=1)
         times = np.where(incomplete, self.completions, 1)
         origin = np.repeat(rows, times)
@@ -155,33 +184,84 @@ class CircuitEstimator(ExpectedEstimator):
         times = np.repeat(times, times)
         return Training(full, origin, weight[origin] / times, fold, times)
 
-    def _grow(self, training: Training, y: Floats, loss: str, *, keep_folds: bool) -> GrownCircuit:
-        """Learn the circuit."""
+    def _grow(
+        self, training: Training, y: Floats, loss: str, seeds: Seeds, *, keep_folds: bool
+    ) -> GrownCircuit:
+        """Learn the circuit.
+
+        Where rows are many, its splits, penalty and folds' circuits come from some of them, and
+        its parameters are fitted to all.
+        """
+        begin_stage("circuit")
         penalties = check_penalties(self.penalties)
         curves = [_curve(column) for column in self.encoder_.columns_]
-        tested = len(np.unique(training.origin)) >= CHOICE_ROWS
-        with Progress(type(self).__name__, None) as progress, threadpool_limits(1):
-            learn = partial(
-                grow,
-                training.codes,
-                y[training.origin],
-                vtree=self.refined_.circuit.vtree,
-                curves=curves,
-                loss=loss,
-                fold=training.fold if tested or keep_folds else None,
-                penalties=penalties if tested else [DEFAULT_PENALTY],
-                max_splits=self.max_splits if tested else 0,
-                keep_folds=keep_folds and training.fold is not None,
-                report=lambda what: progress.advance(label=f"{type(self).__name__} {what}"),
+        n_rows = len(np.unique(training.origin))
+        tested = n_rows >= CHOICE_ROWS
+        choices: dict[str, Any] = {"penalties": [DEFAULT_PENALTY], "max_splits": 0}
+        if tested:
+            choices = {"penalties": penalties, "max_splits": self.max_splits}
+        some = training
+        if n_rows > MANY_ROWS:
+            some = training.sampled(DECISION_ROWS, seeds.folds)
+            self.subsampled_ += (
+                f"splits and penalty of the circuit were chosen on {DECISION_ROWS:,} of "
+                f"{n_rows:,} rows",
             )
-            weight = training.weight
-            grown = learn(weight=weight)
-            for _ in range(TARGET_ROUNDS if np.any(training.times > 1) else 0):
-                weight = training.given_target(y, grown.circuit, LOSSES[loss], weight)
-                grown = learn(weight=weight)
+        with Progress(type(self).__name__, None) as progress, threadpool_limits(1):
+
+            def learn(training: Training, weight: Floats, **more: Any) -> GrownCircuit:
+                return grow(
+                    training.codes,
+                    y[training.origin],
+                    vtree=self.refined_.circuit.vtree,
+                    curves=curves,
+                    loss=loss,
+                    fold=training.fold if tested or keep_folds else None,
+                    keep_folds=keep_folds and training.fold is not None,
+                    report=lambda what: progress.advance(label=f"{type(self).__name__} {what}"),
+                    weight=weight,
+                    **{**choices, **more},
+                )
+
+            if some is training and len(curves) <= MAX_VARIABLES:
+                weight = training.weight
+                grown = learn(training, weight)
+                for _ in range(TARGET_ROUNDS if np.any(training.times > 1) else 0):
+                    weight = training.given_target(y, grown.circuit, LOSSES[loss], weight)
+                    grown = learn(training, weight)
+            else:
+                grown = self._grow_large(training, some, y, LOSSES[loss], learn)
+        if grown.n_kept is not None:
+            self.subsampled_ += (
+                f"the circuit has the {grown.n_kept} of {len(curves):,} columns that say most "
+                f"about the target",
+            )
         self.penalty_, self.n_splits_ = grown.penalty, grown.n_splits
         self.validation_ = grown.tried
         return grown
+
+    def _grow_large(
+        self,
+        training: Training,
+        some: Training,
+        y: Floats,
+        loss: Loss,
+        learn: Callable[..., GrownCircuit],
+    ) -> GrownCircuit:
+        """Decide on some rows, or all, and fit the parameters to all.
+
+        Completions are weighed by an additive circuit before the splits are sought: a search
+        costs more than all else.
+        """
+        additive = {"penalties": [DEFAULT_PENALTY], "max_splits": 0, "exact": False}
+        weight = some.weight
+        for _ in range(TARGET_ROUNDS - 1 if np.any(some.times > 1) else 0):
+            rough = learn(some._replace(fold=None), weight, **additive)
+            weight = some.given_target(y, rough.circuit, loss, weight)
+        grown = learn(some, weight, exact=False)
+        weight = training.given_target(y, grown.circuit, loss, training.weight)
+        all_rows = training._replace(fold=None)
+        return replace(grown, circuit=learn(all_rows, weight, like=grown, exact=False).circuit)
 
     def _relearn_without(
         self, table: Table, y: Floats, weight: Floats, rows: Ints, seeds: Seeds
@@ -191,10 +271,12 @@ class CircuitEstimator(ExpectedEstimator):
         weight[rows] = 0.0
         model = type(self)(**self.get_params(deep=False))
         model.set_params(penalties=self.penalty_, max_splits=self.n_splits_)
+        model.subsampled_ = ()
         model._learn_density(table, weight, seeds)
         codes = model.encoder_.codes(table)
         training = model._training(codes, weight, np.zeros(len(y), np.int64), seeds)
-        grown = model._grow(training._replace(fold=None), y[:, None], "squared", keep_folds=False)
+        training = training._replace(fold=None)
+        grown = model._grow(training, y[:, None], "squared", seeds, keep_folds=False)
         model.pair_ = Pair(model.refined_.circuit, grown.circuit)
         return model
 

@@ -14,7 +14,8 @@ from sklearn.utils.validation import column_or_1d
 from expecta.circuits.constructions import linear
 from expecta.common.checks import check_integer, check_number
 from expecta.common.errors import DomainError
-from expecta.estimators.circuit_estimator import DEFAULT_PENALTY, CircuitEstimator
+from expecta.common.progress import in_stages
+from expecta.estimators.circuit_estimator import DEFAULT_PENALTY, STAGES, CircuitEstimator
 from expecta.estimators.training import Seeds
 from expecta.expected.learned_circuit import LearnedCircuit
 from expecta.queries.pair import Pair
@@ -48,7 +49,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         Bound on the error of the expectations of σ(g) that ``predict_proba`` is made of, and
         for two classes of its result, for any row: ``tol``, and rounding, which grows with the
         range of g. ``predict_proba(X, return_error=True)`` bounds each probability.
-    pair_, circuit_, density_, refined_, penalty_, n_splits_, validation_
+    pair_, circuit_, density_, refined_, penalty_, n_splits_, validation_, subsampled_
         As for `CircuitRegressor`.
     n_features_in_, feature_names_in_
         The columns; names only where there were names.
@@ -90,6 +91,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         )
         self.tol = tol
 
+    @in_stages(STAGES)
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Learn from a table with or without missing values, and a class for each of its rows.
 
@@ -112,7 +114,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
             return self
         training = self._training(self.encoder_.codes(table), weight, number, seeds)
         targets = np.eye(k)[number][:, 1:] if k == 2 else np.eye(k)[number]
-        grown = self._grow(training, targets, "logistic", keep_folds=False)
+        grown = self._grow(training, targets, "logistic", seeds, keep_folds=False)
         self.pair_ = Pair(self.refined_.circuit, grown.circuit)
         return self
 

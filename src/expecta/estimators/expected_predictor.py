@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
+from expecta.common.progress import begin_stage, in_stages
 from expecta.densities import LatentTree
 from expecta.densities.density import Density
 from expecta.estimators.expected_estimator import ExpectedEstimator, is_classification
@@ -111,6 +112,7 @@ class ExpectedPredictor(ExpectedEstimator):
         tags.target_tags.required = False
         return tags
 
+    @in_stages({"reading": 3, "density": 80, "model": 17})
     def fit(
         self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None
     ) -> ExpectedPredictor:
@@ -131,7 +133,9 @@ class ExpectedPredictor(ExpectedEstimator):
         if given is not None and hasattr(given, "circuit_"):
             self.density_ = given
         else:
+            begin_stage("density")
             self.density_ = self._unfitted().fit(X, sample_weight=sample_weight)
+        begin_stage("model")
         fixed = {c.name for c in self.density_.encoder_.columns_ if c.plain is not c}
         if fixed != set(self.missing_is_value or ()):
             raise DomainError(

@@ -12,11 +12,14 @@ from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_integer
 from expecta.common.errors import DomainError
+from expecta.common.progress import begin_stage, in_stages
+from expecta.densities.tree_learner import TreeLearner
 from expecta.estimators.calibration import Calibration, calibrate, least_noise
-from expecta.estimators.circuit_estimator import CircuitEstimator
-from expecta.estimators.training import Seeds, Training, size
+from expecta.estimators.circuit_estimator import STAGES, CircuitEstimator
+from expecta.estimators.training import FinerBins, Seeds, Training, size
 from expecta.expected.expected_model import ModelRows
 from expecta.expected.learned_circuit import LearnedCircuit, affordable_rows
+from expecta.learn.weighted_rows import WeightedRows
 from expecta.queries.pair import Pair
 from expecta.tables.estimator_inputs import read_target, read_training_weights
 from expecta.tables.table import Table, read_table
@@ -72,6 +75,8 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         nothing is known: its own size.
     penalty_, n_splits_, validation_
         What was chosen, and the held-out loss of all that was tried, by penalty and splits.
+    subsampled_
+        What was decided on a part of the rows or columns of a large table, in words.
     n_features_in_, feature_names_in_
         The columns; names only where there were names.
 
@@ -110,6 +115,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         )
         self.calibration_rows = calibration_rows
 
+    @in_stages({**STAGES, "calibration": 10})
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Learn from a table with or without missing values, and a number for each of its rows.
 
@@ -122,7 +128,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         table = self._training_table(X, len(target))
         weight = read_training_weights(sample_weight, len(target))
         seeds = Seeds.of(self.random_state)
-        self._learn_density(table, weight, seeds)
+        finer = self._learn_density(table, weight, seeds)
         codes = self.encoder_.codes(table)
         training = self._training(codes, weight, np.zeros(len(target), np.int64), seeds)
         centre = float(np.average(target, weights=weight))
@@ -132,12 +138,14 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         elif unit < SMALLEST_SPREAD:
             raise DomainError(f"y varies by {unit:.1g} only; divide it by a unit of that size")
         scaled = (target - centre) / unit
-        grown = self._grow(training, scaled[:, None], "squared", keep_folds=True)
+        grown = self._grow(training, scaled[:, None], "squared", seeds, keep_folds=True)
         g = grown.circuit
         g = RegressionCircuit(g.structure, g.weight * unit, g.bias * unit + centre)
         self.pair_ = Pair(self.refined_.circuit, g)
         smallest = least_noise(target) / unit
-        noise = self._judge(table, codes, scaled, weight, training, grown.folds, seeds, smallest)
+        noise = self._judge(
+            table, codes, scaled, weight, training, grown.folds, finer, seeds, smallest
+        )
         self.noise_ = noise * unit
         self._keep(table, target, weight, y)
         return self
@@ -150,6 +158,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         weight: Floats,
         training: Training,
         folds: list[RegressionCircuit],
+        finer: FinerBins,
         seeds: Seeds,
         smallest: float,
     ) -> float:
@@ -158,18 +167,26 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         All in units of the target's spread, about its mean. A single row leaves none out:
         nothing is known of the noise, and the row is taken to be the median.
         """
+        begin_stage("calibration")
         n = affordable_rows(self.pair_) if self.calibration_rows is None else self.calibration_rows
         if training.fold is None:
             single = np.zeros(min(n, 1), np.int64)
             self.calibration_ = Calibration(single, np.zeros(len(single)), single)
             return 1.0
-        relearn = n > 0 and np.count_nonzero(weight) < DEPENDENT_ROWS
+        few = np.count_nonzero(weight) < DEPENDENT_ROWS
+        relearn = n > 0 and few and self.density_ is not self.density
         codes, held_out = codes.copy(), []
+        coarse = self.density_.encoder_.codes(table)
         residual, counted = np.zeros((2, len(y)))
         for number, g in enumerate(folds):
             rows = np.unique(training.origin[training.fold == number])
             pair, density = Pair(self.refined_.circuit, g), self.refined_
-            if relearn:
+            if relearn and isinstance(self.density_, TreeLearner):
+                others = np.where(np.isin(np.arange(len(y)), rows), 0.0, weight)
+                learned = self.density_.relearned(WeightedRows(coarse, others))
+                density = finer.density(learned.circuit)
+                pair = Pair(density.circuit, g)
+            elif relearn:
                 other = self._relearn_without(table, y, weight, rows, seeds)
                 pair, density = other.pair_, other.refined_
                 codes[rows] = density.encoder_.codes(table)[rows]

@@ -9,7 +9,12 @@ import numpy as np
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Floats, Ints
+from expecta.densities.density import Density
+from expecta.densities.finer_circuit import finer_circuit
 from expecta.learn.regression import Loss
+from expecta.tables import Encoder
+from expecta.tables.refine_bins import coarse_codes, refine_encoder
+from expecta.tables.table import Table
 
 
 class Seeds(NamedTuple):
@@ -30,6 +35,24 @@ class Seeds(NamedTuple):
         return cls(*(int(seed) for seed in rng.integers(2**31 - 1, size=len(cls._fields))))
 
 
+class FinerBins(NamedTuple):
+    """Finer bins than a density's, for any circuit that has the density's variables."""
+
+    encoder: Encoder
+    coarse: list[Ints]  # per column, the density's bin of each
+    shares: list[Floats]  # per column, its share of the density's bin
+
+    @classmethod
+    def of(cls, density: Density, table: Table, max_bins: int, weight: Floats) -> FinerBins:
+        """Cut by the numbers of a table; see :meth:`Density.refined`."""
+        fine, shares = refine_encoder(density.encoder_, table, max_bins, sample_weight=weight)
+        return cls(fine, coarse_codes(fine, density.encoder_), shares)
+
+    def density(self, circuit: ProbabilisticCircuit) -> Density:
+        """Return the density over the finer bins."""
+        return Density(finer_circuit(circuit, self.coarse, self.shares), self.encoder)
+
+
 class Training(NamedTuple):
     """Complete rows to learn a circuit from."""
 
@@ -38,6 +61,15 @@ class Training(NamedTuple):
     weight: Floats  # (rows,)
     fold: Ints | None  # (rows,)
     times: Ints  # (rows,) how many completions the row has
+
+    def sampled(self, n: int, seed: int) -> Training:
+        """Return n of the table's rows, drawn evenly, with all their completions."""
+        rows = np.unique(self.origin)
+        chosen = np.random.default_rng(seed).choice(rows, n, replace=False)
+        kept = np.isin(self.origin, chosen)
+        fold = None if self.fold is None else self.fold[kept]
+        codes, origin, weight = self.codes[kept], self.origin[kept], self.weight[kept]
+        return Training(codes, origin, weight, fold, self.times[kept])
 
     def given_target(self, y: Floats, g: RegressionCircuit, loss: Loss, before: Floats) -> Floats:
         """Weigh the completions of a row by how well they go with its target.

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from expecta.common.arrays import Floats, Ints
-from expecta.common.settings import Progress
+from expecta.common.progress import Progress
 
 FIRST_SAMPLES = 64  # per row, before it is known how many are needed
 FIXED_SAMPLES = 4096  # per row, for spreads and distributions

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from expecta.circuits.evidence import Evidence, Rows, as_evidence
 from expecta.common.arrays import Bools, Floats, Ints
-from expecta.common.settings import Progress, current
+from expecta.common.progress import Progress
+from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
 from expecta.engine.algebras import Expectation, constants
 from expecta.engine.layers import LOG_UNIT

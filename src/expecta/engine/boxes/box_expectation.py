@@ -11,7 +11,8 @@ from threadpoolctl import threadpool_limits
 
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
-from expecta.common.settings import Progress, current
+from expecta.common.progress import Progress
+from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
 from expecta.engine.boxes.box_layout import mixing, parts
 from expecta.engine.boxes.box_recursion import expect, unconditional

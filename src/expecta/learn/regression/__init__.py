@@ -12,5 +12,6 @@ from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.edge_parameters import fit_parameters
 from expecta.learn.regression.grow_circuit import GrownCircuit, grow
 from expecta.learn.regression.losses import LOSSES, Loss
+from expecta.learn.regression.screening import MAX_VARIABLES
 
-__all__ = ["LOSSES", "Curve", "GrownCircuit", "Loss", "fit_parameters", "grow"]
+__all__ = ["LOSSES", "MAX_VARIABLES", "Curve", "GrownCircuit", "Loss", "fit_parameters", "grow"]

@@ -29,6 +29,14 @@ class Shrinkage:
         parts = [self.size * np.eye(curve.size) + self.bends * curve.penalty for curve in curves]
         return np.asarray(scipy.linalg.block_diag([[constant]], *parts))
 
+    def sparse(self, curves: Sequence[Curve], constant: float) -> csr_array:
+        """Return the same, sparse."""
+        parts = [self.size * np.eye(curve.size) + self.bends * curve.penalty for curve in curves]
+        blocks = [np.array([[constant]]), *(part for part in parts if len(part))]
+        matrix = csr_array(scipy.sparse.block_diag(blocks, format="csr"))
+        matrix.eliminate_zeros()
+        return matrix
+
     def times(self, factor: float) -> Shrinkage:
         """Pull a multiple as strongly."""
         return Shrinkage(factor * self.size, factor * self.bends)
@@ -79,10 +87,10 @@ class ContextModels:
         constants = csr_array(inside[None].astype(np.float64))
         tables = restricted(self._by_column, columns, inside)
         block = scipy.sparse.vstack([constants, tables], format="csr")
-        penalty = shrinkage.of([self.curves[position] for position in positions], constant)
+        penalty = shrinkage.sparse([self.curves[position] for position in positions], constant)
         gram = self._gram(rows, columns) if len(columns) < MAX_DENSE else None
         theta = np.zeros((1 + len(columns), k))
-        self.all.append(ContextModel(positions, block, gram, csr_array(penalty), theta))
+        self.all.append(ContextModel(positions, block, gram, penalty, theta))
         return len(self.all) - 1
 
     def _gram(self, rows: Ints, columns: Ints) -> Floats:

@@ -51,6 +51,11 @@ class Curve:
             return cls(np.eye(n), np.eye(n), _frequent(counts), False)
         return cls(*_hats(counts, positions, knots), _quantiles(counts), True)
 
+    @classmethod
+    def none(cls, n: int) -> Curve:
+        """Return the curve of a variable of n values that has no table and is not split on."""
+        return cls(np.zeros((n, 0)), np.zeros((0, 0)), np.zeros(n, np.int64), True)
+
     @property
     def size(self) -> int:
         """How many parameters a table has."""

@@ -11,9 +11,10 @@ from expecta.circuits.regression import RegressionCircuit
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, Ints
 from expecta.learn.regression.curves import Curve
-from expecta.learn.regression.growth import Growth
+from expecta.learn.regression.growth import Growth, Splits
 from expecta.learn.regression.losses import LOSSES
 from expecta.learn.regression.row_features import FeatureTable
+from expecta.learn.regression.screening import ScreenedFeatures
 from expecta.learn.regression.splits import GrowthOptions
 
 PATIENCE = 3  # rounds without a better held-out loss
@@ -33,6 +34,9 @@ class GrownCircuit:
     additive: float  # the same without a split
     tried: dict[float, dict[int, float]] = field(repr=False)  # penalty -> splits -> held-out loss
     folds: list[RegressionCircuit] = field(repr=False)  # circuits that did not see their fold
+    splits: Splits = field(repr=False)
+    theta: Floats = field(repr=False)  # parameters of all contexts, in order
+    n_kept: int | None = None  # variables with tables, where they are not all
 
 
 def grow(
@@ -48,13 +52,16 @@ def grow(
     max_splits: int = 64,
     options: GrowthOptions | None = None,
     keep_folds: bool = False,
+    like: GrownCircuit | None = None,
+    exact: bool = True,
     report: Callable[[str], None] = lambda what: None,
 ) -> GrownCircuit:
     """Learn a regression or logistic circuit over a vtree from complete rows.
 
     For every penalty and fold a circuit grows on the other folds' rows until the loss on
     the fold has not fallen for a few rounds. The penalty and number of splits of least mean
-    held-out loss are then used on all rows.
+    held-out loss are then used on all rows. Of over a thousand variables only the strongest have
+    tables; how many is chosen likewise.
 
     Parameters
     ----------
@@ -77,24 +84,39 @@ def grow(
         At most so many splits.
     keep_folds
         Whether to return the folds' circuits at the size that was chosen.
+    like
+        A circuit from other rows of the same table: its penalty and splits are taken, and its
+        parameters fitted from where they are. No folds then.
+    exact
+        Whether parameters are fitted to rounding, or within a drop of a ten-thousandth.
     report
         Told what goes on.
     """
     chosen_loss = LOSSES[loss]
     options = options or GrowthOptions.of(chosen_loss, codes.shape[1])
     weight = np.ones(len(codes)) if weight is None else weight
-    table = FeatureTable(codes, vtree, curves, y)
+    whole = FeatureTable(codes, vtree, curves, y)
+    features = ScreenedFeatures(whole, curves, chosen_loss, options.context.size)
     link = "logistic" if loss == "logistic" else "identity"
     numbers = [] if fold is None else [f for f in np.unique(fold).tolist() if f >= 0]
     parts = [np.where(fold == f, 0.0, weight) for f in numbers]
     trials: dict[float, list[_Trial]] = {}
     tried: dict[float, dict[int, float]] = {}
     penalty, n_splits = penalties[0], max_splits
-    if numbers:
+    if like is not None:
+        features.n_kept = like.n_kept
+        penalty, n_splits, tried = like.penalty, like.n_splits, like.tried
+    elif numbers:
+
+        def start(penalty: float) -> list[_Trial]:
+            made = (Growth(features.table(p), p, chosen_loss, penalty, options) for p in parts)
+            return [_Trial(growth, weight) for growth in made]
+
+        features.choose(lambda: _mean_losses(start(penalties[len(penalties) // 2]), 0)[0])
+        if features.n_kept is not None and len(codes) < codes.shape[1]:
+            max_splits = 0  # no split can be told from noise
         for penalty in penalties:
-            trials[penalty] = [
-                _Trial(Growth(table, rows, chosen_loss, penalty, options), weight) for rows in parts
-            ]
+            trials[penalty] = start(penalty)
             tried[penalty] = _mean_losses(trials[penalty], min(TRIAL_SPLITS, max_splits))
             report(f"penalty {penalty:g}: held out {min(tried[penalty].values()):.4g}")
         penalty = min(penalties, key=lambda penalty: min(tried[penalty].values()))
@@ -103,30 +125,39 @@ def grow(
         close = best * (1 + CLOSE_TO_BEST)
         n_splits = min(size for size, loss in tried[penalty].items() if loss <= close)
 
-    def again(rows: Floats, made: Growth | None) -> RegressionCircuit:
-        growth = Growth(table, rows, chosen_loss, penalty, options)
+    def again(rows: Floats, made: Splits | None) -> Growth:
+        growth = Growth(features.table(rows), rows, chosen_loss, penalty, options)
         if made is not None:
-            growth.replay(made.made, n_splits)
+            growth.replay(made, n_splits)
         else:
             growth.fit()
             while growth.n_splits < n_splits and growth.step(n_splits - growth.n_splits):
                 report(f"{growth.n_splits} of {n_splits} splits")
+        if like is not None and like.n_kept is None:
+            growth.contexts.theta = like.theta
         report(f"all parameters of {n_splits} splits")
-        growth.fit(last=True)
-        return growth.circuit(link)
+        growth.fit(last=True, exact=exact)
+        return growth
 
-    growths = [trial.growth for trial in trials[penalty]] if numbers else []
-    folds = [again(*part) for part in zip(parts, growths, strict=True)] if keep_folds else []
+    made = [trial.growth.made for trial in trials[penalty]] if trials else []
+    folds = []
+    if keep_folds:
+        folds = [again(*part).circuit(link) for part in zip(parts, made, strict=True)]
     losses = tried.get(penalty, {})
+    # the structure found without a single fold will do; of several none is that of all rows
+    splits = like.splits if like is not None else made[0] if len(made) == 1 else None
+    final = again(weight, splits)
     return GrownCircuit(
-        # the structure found without a single fold will do; of several none is that of all rows
-        circuit=again(weight, growths[0] if len(growths) == 1 else None),
+        circuit=final.circuit(link),
         penalty=penalty,
         n_splits=n_splits,
         held_out=losses.get(n_splits, float("nan")),
         additive=losses.get(0, float("nan")),
         tried=tried,
         folds=folds,
+        splits=final.made,
+        theta=final.contexts.theta,
+        n_kept=features.n_kept,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -36,6 +36,9 @@ COPY_COST = 0.1  # of an element that a split copies, in parameters
 FREE = 1e-6  # pull on the overall constant: none to speak of
 
 
+Splits: TypeAlias = list[list[tuple[int, Proposal]]]  # of every round, by index of the element
+
+
 class _Estimate(NamedTuple):
     """The best split of an element, and in which round it was looked for."""
 
@@ -64,15 +67,14 @@ class Growth:
         self.contexts.add(all_rows, np.arange(len(table.curves)), shared, FREE, k)
         self.contexts.all[0].theta[0] = loss.start(table.y, weight)
         self.root = additive_circuit(table.vtree, table.cardinalities, n)
-        # the splits of every round, each with the index of its element
-        self.made: list[list[tuple[int, Proposal]]] = []
+        self.made: Splits = []
         self._estimates: dict[int, _Estimate] = {}  # by identity of the element
 
-    def fit(self, *, last: bool = False) -> None:
+    def fit(self, *, last: bool = False, exact: bool = True) -> None:
         """Fit all parameters, starting from where they are; sets ``g``, the predictions.
 
-        The last fit is exact, or where there are very many features within a drop of a
-        ten-thousandth; the others are rough.
+        The last fit is exact, or where that is not asked or there are very many features within
+        a drop of a ten-thousandth; the others are rough.
         """
         by_column = self.contexts.matrix()
         by_row = transposed(by_column)
@@ -89,7 +91,7 @@ class Growth:
         if not last:
             limits: dict[str, Any] = {"min_drop": MIN_DROP, "max_steps": N_STEPS}
         else:
-            limits = {"min_drop": VAST_DROP} if vast else {"tolerance": EXACT_GRADIENT}
+            limits = {"min_drop": VAST_DROP} if vast or not exact else {"tolerance": EXACT_GRADIENT}
         self.contexts.theta = theta = minimise(problem, self.contexts.theta, **limits)
         self.g = product(by_row, theta)
 
@@ -108,8 +110,8 @@ class Growth:
             self.fit()
         return len(chosen)
 
-    def replay(self, made: Sequence[Sequence[tuple[int, Proposal]]], max_splits: int) -> None:
-        """Make the first splits that another growth on the same table made."""
+    def replay(self, made: Splits, max_splits: int) -> None:
+        """Make the first splits that another growth made, on any rows of the same variables."""
         for chosen in made:
             self._split(chosen[: max_splits - self.n_splits])
 
@@ -221,10 +223,11 @@ class Growth:
         """Split an element as proposed, with a new context on either side."""
         table, parts = self.table, []
         for side in proposal.sides:
+            rows = element.rows[side.allowed[table.codes[element.rows, proposal.position]]]
             inside = np.zeros(len(table.codes), np.bool_)
-            inside[element.rows] = side.allowed[table.codes[element.rows, proposal.position]]
+            inside[rows] = True
             k, size = table.y.shape[1], self._shrinkage.size
-            context = self.contexts.add(side.rows, side.positions, self._shrinkage, size, k)
+            context = self.contexts.add(rows, side.positions, self._shrinkage, size, k)
             tables = frozenset(table.order[side.positions].tolist())
             parts.append(SplitPart(side.allowed, inside, context, tables))
         split(node, element, int(table.order[proposal.position]), parts)

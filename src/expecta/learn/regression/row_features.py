@@ -91,6 +91,8 @@ class RowFeatures:
 
     def __init__(self, codes: Ints, bases: Sequence[Floats]) -> None:
         self.first = np.cumsum([0, *(basis.shape[1] for basis in bases)])  # feature of a variable
+        some = np.flatnonzero(np.diff(self.first)).tolist() or [0]
+        bases, codes = [bases[x] for x in some], codes[:, some]
         of_value = csr_array(scipy.sparse.block_diag(bases, format="csr"))
         of_value.eliminate_zeros()
         first_value = np.cumsum([0, *(len(basis) for basis in bases[:-1])])
@@ -123,6 +125,12 @@ class FeatureTable:
         self.codes = np.ascontiguousarray(codes[:, self.order], np.int32)
         self.fine = RowFeatures(self.codes, [curve.basis for curve in self.curves])
         self.cardinalities = np.array([len(curve.basis) for curve in curves])
+
+    def with_curves(self, curves: Sequence[Curve]) -> FeatureTable:
+        """Return the same rows with other tables allowed."""
+        codes = np.empty_like(self.codes)
+        codes[:, self.order] = self.codes
+        return FeatureTable(codes, self.vtree, curves, self.y)
 
     @cached_property
     def by_column(self) -> csr_array:

@@ -25,7 +25,6 @@ class SplitSide:
     """One side of a proposed split."""
 
     allowed: Bools  # values of the variable
-    rows: Ints
     positions: Ints  # of the variables that deserve a table
 
 
@@ -108,10 +107,9 @@ class SplitSearch:
         net = drop - self.options.price * sum(self._noise(*side) for side in sides)
         if net <= 0:
             return None
-        hot = allowed[self.table.codes[rows, position]]
         proposed = (
-            SplitSide(allowed, rows[hot], self._tables(sides[0], first, last)),
-            SplitSide(~allowed, rows[~hot], self._tables(sides[1], first, last)),
+            SplitSide(allowed, self._tables(sides[0], first, last)),
+            SplitSide(~allowed, self._tables(sides[1], first, last)),
         )
         return Proposal(net, position, proposed)
 
