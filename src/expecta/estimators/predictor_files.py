@@ -226,6 +226,7 @@ def _parts(predictor: Any) -> dict[str, Any]:
         "notes": list(model.route.form.notes),
         "tried": list(model.route.tried),
         "checked_rows": model.route.checked_rows,
+        "refused": np.array(model.route.refused, np.int64).reshape(-1, 2),
         "classes": model.classes,
         "largest_wins": predictor._calls.largest_wins,
         "scale": model.scale,
@@ -243,6 +244,15 @@ def _texts(name: str, values: Any) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise ValueError(f"{name} is not a list of texts")
     return tuple(values)
+
+
+def _refused(pairs: Ints, density: Density) -> tuple[tuple[int, int], ...]:
+    cardinalities = density.encoder_.cardinalities_
+    if np.any(pairs[:, 0] >= len(cardinalities)) or np.any(
+        pairs[:, 1] >= cardinalities[pairs[:, 0]]
+    ):
+        raise ValueError("it refuses values that its columns do not have")
+    return tuple((int(variable), int(value)) for variable, value in pairs)
 
 
 def _predictor(
@@ -274,6 +284,7 @@ def _predictor(
         form=Form(route.form.margin, link, classes, _texts("notes", learned["notes"])),
         tried=_texts("tried", learned["tried"]),
         checked_rows=learned["checked_rows"],
+        refused=_refused(learned["refused"], fine),
     )
     _check_outputs(route, classes, scale)
     margins_only = classes is not None and link == "none"
@@ -379,6 +390,7 @@ def predictor_record(calibration: Field, classes: Field, noise: Field) -> Record
             "notes": Value(max_depth=1),
             "tried": Value(max_depth=1),
             "checked_rows": Scalar(int, low=0),
+            "refused": Array("int64", "refused", 2, low=0),
             "classes": Maybe(classes),
             "largest_wins": Scalar(bool),
             "scale": Array("float64", "outputs", low=0, high=MAX_NUMBER),

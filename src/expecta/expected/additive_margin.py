@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from expecta.circuits.constructions import linear
 from expecta.common.arrays import Floats, Ints
+from expecta.common.errors import DomainError
 from expecta.common.trust import Trust
 from expecta.densities.density import Density
 from expecta.expected.expected_output import ExpectedOutput, OutputContext
@@ -90,6 +91,12 @@ class AdditiveMargin(Margin):
                 continue
             terms = self.terms(column, template.column(table, index)[rows[known]])
             if terms is not None:
+                if not np.all(np.isfinite(terms)):
+                    wrong = int(np.argmin(np.isfinite(terms).all(axis=1)))
+                    raise DomainError(
+                        f"the model's transformers make no number of column "
+                        f"{template.columns[column]!r} in row {rows[known[wrong]]}"
+                    )
                 total[known] += terms - self.tables[variable][codes[known, variable]]
         return total
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from expecta.engine.boxes import Runs, runs
 from expecta.readers import Unreadable
 from expecta.readers.features import Features
 from expecta.readers.forms import Question
-from expecta.readers.thresholds import cut_points
+from expecta.readers.thresholds import cut_points, domain_ends
 from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
 
@@ -27,6 +27,7 @@ LARGE_NUMBERS = (
     1e6,
 )  # not cut beyond
 DOMAIN_STARTS = (-1.0 + 2**-53, 0.0, 5e-324)  # where functions like logarithms do
+MAX_NUMBER = float(np.finfo(np.float32).max)  # many models refuse larger ones
 TIMES = ("date", "datetime", "duration")
 
 
@@ -34,13 +35,15 @@ TIMES = ("date", "datetime", "duration")
 class ModelCells:
     """A density whose values are fine enough for a model, and one raw value for each.
 
-    Within a value of the density every question of the model has one answer.
+    Within a value of the density every question of the model has one answer, for numbers that
+    no training row has too: where a transformer starts to be defined, there is a cut.
     """
 
     density: Density
     features: Features
     variable: Ints  # the density's variable of each raw column
     examples: tuple[Any, ...]  # of each raw column, a raw value for each value of the density
+    _known: dict[int, Floats] = field(default_factory=dict)  # features of each value, by column
 
     @classmethod
     def of(
@@ -91,7 +94,7 @@ class ModelCells:
         value.
         """
         constant = self.features(self.features.rows)[0]
-        known: dict[int, Floats] = {}
+        known = self._known
         scales: dict[int, _Scale] = {}
         out = []
         for question in questions:
@@ -99,13 +102,37 @@ class ModelCells:
             place = int(self.features.source[feature])
             if feature not in scales:
                 if place >= 0 and place not in known:
-                    known[place] = self.features.values(place, self.examples[place])
+                    known[place] = self._values(place)
                 own = int(np.searchsorted(self.features.of(place), feature))
                 values = known[place][:, own] if place >= 0 else constant[[feature]]
                 scales[feature] = _Scale.of(values)
             variable = int(self.variable[place]) if place >= 0 else -1
             out.append((variable, *scales[feature].ask(question)))
         return out
+
+    def beyond(self) -> list[tuple[int, int]]:
+        """Return columns and values whose numbers have features that are no numbers.
+
+        Of the columns that :meth:`answers` was asked about.
+        """
+        return [
+            (place, int(code))
+            for place, values in self._known.items()
+            if isinstance(self.density.encoder_.columns_[self.variable[place]], NumberColumn)
+            for code in np.flatnonzero(~(np.abs(values) <= MAX_NUMBER).all(axis=1))
+        ]
+
+    def _values(self, place: int) -> Floats:
+        """Return the features of each value of a column, NaN where transformers refuse it."""
+        examples = self.examples[place]
+        try:
+            return self.features.values(place, examples)
+        except ValueError:
+            if not isinstance(examples, np.ndarray):
+                raise
+            rows = [_features(self.features, place, float(one)) for one in examples]
+            none = np.full(len(self.features.of(place)), np.nan)
+            return np.stack([none if row is None else row for row in rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +174,7 @@ def _with_last(one: Runs, n: int) -> Runs:
 def _cuts(features: Features, place: int, column: Column, questions: Sequence[Question]) -> Floats:
     """Find where the answers about a column of numbers change."""
     found: list[Floats] = [np.zeros(0)]
+    domain: _Domain | None = None
     for feature in features.of(place).tolist():
         asked = [q for q in questions if q.feature == feature]
         if not asked:
@@ -164,11 +192,10 @@ def _cuts(features: Features, place: int, column: Column, questions: Sequence[Qu
                     f"a tree asks about a feature of column {column.name!r} that need not rise "
                     f"or fall with it; sampling is used instead"
                 )
-            lows = [-one for one in LARGE_NUMBERS] + list(DOMAIN_STARTS)
-            low = _end(features, place, [one for one in lows if one < column.lows[0]])
-            high = _end(features, place, [one for one in LARGE_NUMBERS if one > column.highs[-1]])
-            low = float(column.lows[0]) if low is None else low
-            high = float(column.highs[-1]) if high is None else high
+            if domain is None:
+                domain = _Domain(features, place, column)
+                found.append(np.array(domain.ends))
+            low, high = domain.range_of(feature)
             found.append(cut_points(features, place, feature, steps, low, high))
     return np.unique(np.concatenate(found))
 
@@ -185,15 +212,49 @@ def _numbers(features: Features, column: Column, question: Question) -> Floats:
     return np.array(sorted(float(value) for value in found or ()))
 
 
-def _end(features: Features, place: int, candidates: Sequence[float]) -> float | None:
-    """Return the first number that the transformers take, and make numbers of."""
-    for one in candidates:
-        try:
-            if np.all(np.isfinite(features.values(place, np.array([one])))):
-                return one
-        except (ValueError, ArithmeticError):  # too large, or outside of what a function takes
-            continue
-    return None
+class _Domain:
+    """Where the features of a column of numbers are numbers, NaN, infinite, or refused."""
+
+    def __init__(self, features: Features, place: int, column: Column) -> None:
+        self._features, self._place = features, place
+        self._kinds: dict[float, tuple[str, ...]] = {}
+        self._first, self._last = float(column.lows[0]), float(column.highs[-1])
+        outside = [*(-one for one in LARGE_NUMBERS), *DOMAIN_STARTS, *LARGE_NUMBERS]
+        points = [one for one in outside if not self._first <= one <= self._last]
+        self._points = sorted([*points, self._first, self._last])
+        self.ends = domain_ends(self.kinds, self._points) if features.steps else []
+
+    def kinds(self, x: float) -> tuple[str, ...]:
+        """Say of each feature what it is at a number."""
+        if x not in self._kinds:
+            values = _features(self._features, self._place, x)
+            refused = ("refused",) * len(self._features.of(self._place))
+            self._kinds[x] = refused if values is None else tuple(map(_kind, values.tolist()))
+        return self._kinds[x]
+
+    def range_of(self, feature: int) -> tuple[float, float]:
+        """Return the ends of the numbers around the training rows where a feature is finite."""
+        own = int(np.searchsorted(self._features.of(self._place), feature))
+        low, high = self._points[0], self._points[-1]
+        for end in self.ends:
+            after = float(np.nextafter(end, np.inf))
+            if after <= self._first and self.kinds(end)[own] != "finite":
+                low = after
+            if end >= self._last and self.kinds(after)[own] != "finite":
+                return low, end
+        return low, high
+
+
+def _features(features: Features, place: int, x: float) -> Floats | None:
+    """Return the features of one number, or None where transformers refuse it."""
+    try:
+        return features.values(place, np.array([x]))[0]
+    except (ValueError, ArithmeticError):  # too large, or outside of what a function takes
+        return None
+
+
+def _kind(x: float) -> str:
+    return "finite" if abs(x) <= MAX_NUMBER else str(np.sign(x))
 
 
 def _with_missing(column: Column, examples: Any) -> Any:

@@ -11,7 +11,7 @@ from expecta.common.arrays import Bools, Floats, Ints
 from expecta.expected.compiled_trees import CompiledTrees
 from expecta.expected.row_template import representative_rows
 from expecta.expected.wrapped_model import WrappedModel
-from expecta.readers import Unreadable
+from expecta.readers import Unreadable, frames
 from expecta.tables.table import Table, read_table
 
 TRAINING_ROWS = 200  # complete training rows, spread over the table; extremes come in addition
@@ -67,10 +67,15 @@ def check_reading(
         drawn, _ = _drawn(model, codes, rng)
         margin = read_margin(drawn)
     else:
-        codes = _every_leaf(compiled, rows.codes[which], _samples(model, DRAWN_ROWS, rng), rng)
+        samples = _samples(model, DRAWN_ROWS, rng)
+        codes = _every_leaf(compiled, rows.codes[which], samples, rng)
+        for variable, value in model.route.refused:
+            codes = codes[codes[:, variable] != value]
         drawn, codes = _drawn(model, codes, rng)
         margin = _Walk(compiled).margin(codes)
-    _compare(model, ask_model(drawn), model.respond(margin))
+    with frames.quietly():
+        outputs = ask_model(drawn)
+    _compare(model, outputs, model.respond(margin))
     return len(which) + len(codes)
 
 

@@ -22,7 +22,7 @@ from expecta.expected.row_template import RowTemplate, evenly
 from expecta.expected.tree_margin import TreeMargin
 from expecta.expected.wrapped_model import ExactRoute, WrappedModel
 from expecta.queries.impossible import level_of_caller
-from expecta.readers import Unreadable
+from expecta.readers import Unreadable, frames
 from expecta.readers.features import Features
 from expecta.readers.forms import Form, Trees
 from expecta.readers.read_model import read
@@ -163,8 +163,24 @@ def _read(
     else:
         cells = ModelCells.of(density, features, (), X, LINEAR_BINS)
         margin = additive_of_linear(form.margin, cells, table, template)
-    route = ExactRoute(form, margin, (*tried, *features.tried))
+    refused = tuple(
+        (int(cells.variable[place]), value)
+        for place, value in cells.beyond()
+        if not _takes(calls, template, place, cells.examples[place][value])
+    )
+    route = ExactRoute(form, margin, (*tried, *features.tried), refused=refused)
     return cells.density, route, lambda rows: form.margin(features(rows))
+
+
+def _takes(calls: ModelCalls, template: RowTemplate, place: int, number: float) -> bool:
+    """Whether the model takes a number that some transformer makes no number of."""
+    row = frames.put(frames.take(template.rows, np.zeros(1, np.intp)), place, np.array([number]))
+    try:
+        with frames.quietly():
+            calls.ask(row)
+    except ValueError:
+        return False
+    return True
 
 
 def tree_margin_of(density: Density, form: Form, compiled: CompiledTrees) -> Margin:

@@ -49,6 +49,7 @@ class ExactRoute(NamedTuple):
     margin: Margin
     tried: tuple[str, ...] = ()
     checked_rows: int = 0  # on which the model predicted the same
+    refused: tuple[tuple[int, int], ...] = ()  # variables, and values that the model does not take
 
 
 class WrappedModel(ExpectedModel):
@@ -169,6 +170,7 @@ class WrappedModel(ExpectedModel):
         return answers
 
     def _answer(self, rows: ModelRows, *, std: bool = False) -> RowAnswers:
+        self._check_taken(rows)
         complete = self.complete_rows(rows)
         mean, error, spread = np.zeros((3, len(complete), self.n_outputs))
         which = np.flatnonzero(complete)
@@ -186,13 +188,28 @@ class WrappedModel(ExpectedModel):
         if expected is None or (std and variance is None):
             sampled = self._sampled(rows, which, with_control=expected is None)
             if expected is None:
-                total = sampled.mean.sum(axis=1, keepdims=True) if self.has_probabilities else 1.0
+                # what a control variate explains is taken of each class apart
+                shares = self.has_probabilities and self.route is not None
+                total = sampled.mean.sum(axis=1, keepdims=True) if shares else 1.0
                 expected = sampled.mean / total, sampled.error
             variance = sampled.variance
         mean[which], error[which] = expected
         if variance is not None:
             spread[which] = np.sqrt(variance)
         return RowAnswers(mean, error, spread)
+
+    def _check_taken(self, rows: ModelRows) -> None:
+        """Complain of known numbers that the model itself refuses, as it would of complete rows."""
+        for variable, value in () if self.route is None else self.route.refused:
+            (wrong,) = np.nonzero(rows.codes[:, variable] == value)
+            if len(wrong):
+                name = self.density.columns[variable]
+                index = self.template.indices(rows.table)[self.template.columns.index(name)]
+                number = self.template.column(rows.table, index)[wrong[0]]
+                raise DomainError(
+                    f"the model refuses {number} in column {name!r} of row {wrong[0]}: it is not "
+                    f"among what its transformers take"
+                )
 
     @property
     def has_probabilities(self) -> bool:
@@ -243,6 +260,7 @@ class WrappedModel(ExpectedModel):
         """Compute the expected margin of each row. Exact.  # (rows, outputs)."""
         if self.route is None:
             raise TypeError(f"there is no margin: {self.why}")
+        self._check_taken(rows)
         return self._margin(rows, np.arange(len(rows.codes)))
 
     def _margin(self, rows: ModelRows, which: Ints) -> Floats:
@@ -260,6 +278,7 @@ class WrappedModel(ExpectedModel):
         """Compute moments of the margin, or raise a TypeError.  # (rows, outputs, order + 1)."""
         if self.route is None:
             raise TypeError(f"moments are not known exactly: {self.why}")
+        self._check_taken(rows)
         moments = self.route.margin.central_moments(rows.codes, order)
         return moments if central else shift_moments(moments, self.margin(rows))
 
@@ -288,6 +307,7 @@ class WrappedModel(ExpectedModel):
     def _margin_distribution(
         self, margin: AdditiveMargin, rows: ModelRows, noise: float, on_margin: bool
     ) -> RowDistributions:
+        self._check_taken(rows)
         complete = self.complete_rows(rows)
         codes = np.where(complete[:, None], -1, rows.codes).astype(np.int32)
         shift = self._offset(rows, np.arange(len(codes)))[:, 0]

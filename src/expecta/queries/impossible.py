@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from contextvars import ContextVar
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from expecta.common.arrays import Bools
 from expecta.common.errors import ImpossibleEvidenceError, ImpossibleEvidenceWarning
 
+_MESSAGES: ContextVar[list[str] | None] = ContextVar("messages", default=None)
 PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
 
@@ -24,19 +26,44 @@ def check_possible(impossible: Bools, on_impossible: str) -> Bools:
         raise ValueError(f'on_impossible is "nan" or "raise", not {on_impossible!r}')
     count = int(np.count_nonzero(impossible))
     if count:
-        rows = "row has" if count == 1 else "rows have"
+        rows, have = "row" if len(impossible) == 1 else "rows", "has" if count == 1 else "have"
         message = (
-            f"{count} of {len(impossible)} {rows} probability zero under p, "
+            f"{count} of {len(impossible)} {rows} {have} probability zero under p, "
             f"the first is row {int(np.argmax(impossible))}"
         )
         if on_impossible == "raise":
             raise ImpossibleEvidenceError(message)
-        warnings.warn(
-            f"{message}; given the impossible nothing is expected (NaN)",
-            ImpossibleEvidenceWarning,
-            level_of_caller(),
-        )
+        _warn(f"{message}; given the impossible nothing is expected (NaN)")
     return impossible
+
+
+class OneWarning:
+    """A context in which impossible rows are warned of once, at its end, by the first message.
+
+    For questions that ask several queries about the same rows. Contexts may be nested: the
+    outermost warns.
+    """
+
+    def __enter__(self) -> OneWarning:
+        self._outer = _MESSAGES.get()
+        if self._outer is None:
+            _MESSAGES.set([])
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if self._outer is None:
+            messages = _MESSAGES.get()
+            _MESSAGES.set(None)
+            if messages and kind is None:
+                _warn(messages[0])
+
+
+def _warn(message: str) -> None:
+    messages = _MESSAGES.get()
+    if messages is None:
+        warnings.warn(message, ImpossibleEvidenceWarning, level_of_caller())
+    else:
+        messages.append(message)
 
 
 def level_of_caller() -> int:

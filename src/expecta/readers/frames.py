@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import narwhals as nw
@@ -35,11 +36,18 @@ def names(data: Any) -> list[Any] | None:
     return list(data.columns) if hasattr(data, "columns") else None
 
 
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep warnings of other libraries back, which would come often."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
 def transformed(transformer: Any, data: Any) -> Any:
     """Transform as the user's model would, without its warnings, which would come often."""
     copy = data.clone() if is_polars(data) else data.copy()  # it may be overwritten
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with quietly():
         return transformer.transform(copy)
 
 

@@ -24,7 +24,7 @@ WRAPPING = NEUTRAL | {"functools", "contextlib", "numpy", "scipy", "joblib", "wa
 HARMLESS = frozenset(
     {"fit", "partial_fit", "fit_transform", "fit_predict", "score", "get_params", "set_params"}
     | {"get_metadata_routing", "_get_param_names", "_parameter_constraints", "_more_tags"}
-    | {"_estimator_type", "_abc_impl", "_repr_mimebundle_"}
+    | {"_estimator_type", "_abc_impl", "_repr_mimebundle_", "_sklearn_auto_wrap_output_keys"}
 )
 # What changes predictions even where the library has no such name.
 HARMFUL = frozenset(

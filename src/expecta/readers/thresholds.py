@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -93,6 +94,47 @@ def cut_points(
         lower[open_[before]] = middle[open_[before]]
         upper[open_[~before]] = middle[open_[~before]]
     return np.unique(_number(lower))
+
+
+def domain_ends(status: Callable[[float], object], points: Sequence[float]) -> list[float]:
+    """Return the numbers t such that something differs between t and the next number.
+
+    Parameters
+    ----------
+    status
+        What a number has, such as whether a feature of it is NaN.
+    points
+        Numbers, ascending; a change and its return between two neighbours is not found.
+
+    Returns
+    -------
+    list of float
+        To the last bit, ascending. Cost: 64 calls for each.
+
+    >>> domain_ends(lambda x: x >= 0.0, [-1.0, 2.0])
+    [-5e-324]
+    """
+    ends: list[float] = []
+    todo = list(pairwise(points))
+    while todo:
+        low, high = todo.pop()
+        at_low = status(low)
+        if low >= high or at_low == status(high):
+            continue
+        lower, upper = (int(_rank(np.array([end]))[0]) for end in (low, high))
+        while upper - lower > 1:
+            middle = (lower + upper) // 2
+            if status(_value(middle)) == at_low:
+                lower = middle
+            else:
+                upper = middle
+        ends.append(_value(lower))
+        todo.append((_value(upper), high))
+    return sorted(ends)
+
+
+def _value(rank: int) -> float:
+    return float(_number(np.array([rank], np.int64))[0])
 
 
 def _below(x: Floats, at_most: Floats, single: Bools) -> Bools:
