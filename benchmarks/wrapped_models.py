@@ -520,7 +520,11 @@ def run(first, count, path, say=print):
                 continue
             with config_context(progress=False), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                results[seed] = compare(seed)
+                try:
+                    results[seed] = compare(seed)
+                except Exception as problem:
+                    wrong = [{"problem": f"{type(problem).__name__}: {problem}"}]
+                    results[seed] = {"seed": seed, "counts": {}, "wrong": wrong}
             file.write(json.dumps(results[seed]) + "\n")
             file.flush()
             if results[seed]["wrong"]:
@@ -533,7 +537,8 @@ def summary(results):
     counts = sum((Counter(one["counts"]) for one in results), Counter())
     wrong = [one["seed"] for one in results if one["wrong"]]
     by = {
-        name: dict(Counter(one[name] for one in results)) for name in ("library", "change", "trust")
+        name: dict(Counter(one.get(name, "none") for one in results))
+        for name in ("library", "change", "trust")
     }
     return {
         "models": len(results),

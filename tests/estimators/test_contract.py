@@ -49,6 +49,7 @@ REGRESSION = [name for name in MAKERS if "Regress" in name or "regression" in na
 CLASSIFICATION = [name for name in MAKERS if name not in REGRESSION]
 EVERY = [
     *("predict", "predict_moments", "predict_distribution", "score_samples", "save", "load"),
+    "score",
     *("ask", "compare", "split", "dependence", "next_question", "stability", "sufficient"),
     *("shapley", "disparities", "outliers", "expected_output"),
 ]

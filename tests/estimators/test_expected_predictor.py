@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import warnings
 from functools import cache
 
 import numpy as np
@@ -37,7 +38,8 @@ from sklearn.linear_model import (
     RidgeClassifier,
     SGDClassifier,
 )
-from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.metrics import r2_score
+from sklearn.model_selection import FixedThresholdClassifier, cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -429,6 +431,63 @@ def test_a_reading_that_is_wrong_for_one_leaf_is_found(monkeypatch):
     with pytest.warns(UserWarning, match="does not predict what it does"):
         expected = ExpectedPredictor(model, ChowLiu()).fit(few)
     assert "does not predict what it does" in expected.explain_exactness()
+
+
+DOMAINS = {
+    "log": FunctionTransformer(np.log),
+    "log1p": FunctionTransformer(np.log1p),
+    "arccosh": FunctionTransformer(np.arccosh),
+    "box-cox": PowerTransformer("box-cox"),
+}
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+@pytest.mark.parametrize("boosted", [True, False])
+def test_known_numbers_outside_of_a_domain(name, boosted, tmp_path):
+    rng = np.random.default_rng(0)
+    d = rng.gamma(2.0, size=300) + 1.1
+    b = np.round(np.log(d) + rng.normal(size=300), 1)
+    X = np.column_stack([d, b])
+    forest = RandomForestRegressor(4, max_depth=4, random_state=0)
+    model = HistGradientBoostingRegressor(max_iter=8) if boosted else forest
+    steps = make_column_transformer((clone(DOMAINS[name]), [0]), remainder="passthrough")
+    model = make_pipeline(steps, model).fit(X, 2 * np.log(d) + b)
+    expected = ExpectedPredictor(model, ChowLiu()).fit(X)
+    assert expected.expected_model.trust is Trust.EXACT
+    expected.save(tmp_path / "model.expecta")
+    loaded = ExpectedPredictor.load(tmp_path / "model.expecta")
+    density = expected.expected_model.density
+    other = density.encoder_.columns_[1]
+    answers = []
+    for known in (-1.0, 0.0, 1e-9, 0.999, 1e9):
+        row = np.array([[known, np.nan]])
+        code = density.encoder_.codes(row)[0, 0]
+        every = np.array([[code, k] for k in range(other.cardinality)], np.int32)
+        weight = np.exp(density.circuit.log_prob(every))
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                values = model.predict(np.column_stack([np.full(len(every), known), other.means]))
+            except ValueError:
+                for one in (expected, loaded):
+                    with pytest.raises(DomainError, match=f"refuses {known}"):
+                        one.predict(row)
+                continue
+        answers.append(weight @ values / weight.sum())
+        for one in (expected, loaded):
+            np.testing.assert_allclose(one.predict(row), answers[-1], rtol=1e-9)
+            np.testing.assert_allclose(one.predict_moments(row)[0, 1], answers[-1], rtol=1e-9)
+    assert len(set(np.round(answers, 6))) >= 2
+
+
+def test_probabilities_that_do_not_sum_to_one_stay_as_they_are():
+    frame, y = table(kind="numeric")
+    model = LogisticRegression().fit(frame, y > 0)
+    model.predict_proba = lambda X: 0.5 * LogisticRegression.predict_proba(model, X)
+    expected = ExpectedPredictor(model, ChowLiu(), rtol=0.02).fit(frame)
+    np.testing.assert_allclose(
+        expected.predict_proba(holes(frame, np.random.default_rng(0))).sum(1), 0.5
+    )
 
 
 # -- what users do --------------------------------------------------------------------
@@ -850,3 +909,71 @@ def test_a_bare_booster_is_refused():
     model = xgboost.XGBRegressor(n_estimators=2).fit(X, y)
     with pytest.raises(TypeError, match="load_model it in an XGBRegressor"):
         ExpectedPredictor(model.get_booster())
+
+
+# -- fitting again, scores and warnings -----------------------------------------------
+
+
+def test_a_fit_that_fails_leaves_everything_as_it_was():
+    frame, y = table(kind="numeric")
+    model = Ridge().fit(frame, y)
+    expected = ExpectedPredictor(model, ChowLiu()).fit(frame, y)
+    expected.calibrate(frame, y)
+    before = dict(vars(expected))
+    some = holes(frame, np.random.default_rng(0))
+    answers = expected.predict(some)
+    for wrong in (frame[["a", "b"]], frame.assign(c=np.nan), frame.assign(c="red")):
+        with pytest.raises((ValueError, TypeError)):
+            expected.fit(wrong, y)
+        assert vars(expected) == before
+    with pytest.raises(ValueError, match="y"):
+        expected.fit(frame, y[:-1])
+    assert vars(expected) == before
+    np.testing.assert_array_equal(expected.predict(some), answers)
+    assert not hasattr(expected.fit(frame, y), "calibration_")
+
+
+def test_scores_are_those_of_scikit_learn():
+    frame, y = table(kind="numeric")
+    some = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.2)
+    expected = ExpectedPredictor(Ridge().fit(frame, y), ChowLiu()).fit(some, y)
+    weight = np.arange(len(y))
+    assert expected.score(some, y, weight) == r2_score(
+        y, expected.predict(some), sample_weight=weight
+    )
+    assert len(cross_val_score(expected, some, y, cv=2)) == 2
+    labels = np.where(y > 0, "high", "low")
+    expected = ExpectedPredictor(LogisticRegression().fit(frame, labels), ChowLiu()).fit(some)
+    assert expected.score(some, labels) == np.mean(expected.predict(some) == labels)
+
+
+@pytest.mark.parametrize("kind", ["linear", "trees", "sampled"])
+def test_impossible_rows_are_warned_of_once(kind):
+    X = np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 2.0]] * 20)
+    y = X[:, 0] + X[:, 2]
+    model = {
+        "linear": LinearRegression(),
+        "trees": DecisionTreeRegressor(max_depth=2),
+        "sampled": KNeighborsRegressor(1),
+    }[kind].fit(X, y)
+    expected = ExpectedPredictor(model, ChowLiu(pseudo_count=0)).fit(X).calibrate(X, y)
+    rows = np.array([[0.0, 1.0, np.nan], [0.0, np.nan, np.nan]])
+    verbs = [
+        lambda: expected.predict(rows),
+        lambda: expected.predict(rows, return_std=True, return_error=True),
+        lambda: expected.predict_interval(rows),
+        lambda: expected.predict_distribution(rows),
+    ]
+    if kind != "sampled":
+        verbs += [
+            lambda: expected.predict_moments(rows),
+            lambda: expected.predict_moments(rows, central=True),
+            lambda: expected.decision_function(rows),
+        ]
+    for verb in verbs:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            verb()
+        assert [one.category for one in caught] == [ImpossibleEvidenceWarning]
+        assert str(caught[0].message).startswith("1 of 2 rows has probability zero")
+        assert caught[0].filename == __file__

@@ -25,7 +25,7 @@ from expecta.expected.calibrated_distribution import CalibratedDistribution
 from expecta.expected.expected_model import ExpectedModel, ModelRows
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.expected.row_distributions import RowDistributions, interval_levels
-from expecta.queries.impossible import check_possible
+from expecta.queries.impossible import OneWarning, check_possible
 from expecta.queries.output_distribution import Distribution
 from expecta.tables import Encoder
 from expecta.tables.estimator_inputs import read_target
@@ -134,10 +134,12 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         if self._classifies():
             if return_std:
                 raise DomainError("a class has no standard deviation; use predict_proba")
-            answers = model.answer(rows)
+            with OneWarning():
+                answers = model.answer(rows)
             labels = self._labels(rows, answers.mean)
             return (labels, answers.error) if return_error else labels
-        answers = model.answer(rows, std=return_std)
+        with OneWarning():
+            answers = model.answer(rows, std=return_std)
         parts = [answers.mean, *[answers.std] * return_std, *[answers.error] * return_error]
         shaped = [part[:, 0] if model.n_outputs == 1 else part for part in parts]
         return shaped[0] if len(shaped) == 1 else tuple(shaped)
@@ -154,7 +156,8 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         standard error where it is sampled. A row of probability zero under the density gives
         NaN and an ImpossibleEvidenceWarning, unless it is complete.
         """
-        answers = self.expected_model.answer(self.expected_model.rows(X))
+        with OneWarning():
+            answers = self.expected_model.answer(self.expected_model.rows(X))
         return (answers.mean, answers.error) if return_error else answers.mean
 
     @available_if(is_classification)  # type: ignore[untyped-decorator]
@@ -175,7 +178,9 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         -------
         array of shape (rows, order + 1), or (rows, outputs, order + 1) for several outputs
         """
-        moments = self.expected_model.moments(self.expected_model.rows(X), order, central=central)
+        rows = self.expected_model.rows(X)
+        with OneWarning():
+            moments = self.expected_model.moments(rows, order, central=central)
         return moments[:, 0] if moments.shape[1] == 1 else moments
 
     def score_samples(self, X: Any) -> Floats:
@@ -216,7 +221,8 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         noise = 0.0 if noise is None else noise
         if not 0 <= noise < np.inf:
             raise DomainError(f"noise is a finite number of at least 0, not {noise!r:.40}")
-        return model.distribution(model.rows(X), noise)
+        with OneWarning():
+            return model.distribution(model.rows(X), noise)
 
     def _distribution(self, rows: ModelRows) -> Distribution | RowDistributions:
         """Return the calibrated distribution of y."""
@@ -226,7 +232,8 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
                 "call calibrate(X, y) first. Without such rows, predict_distribution(X, noise=s) "
                 "takes y to be the model's output and normal noise of standard deviation s"
             )
-        return self.calibration_.distribution(self.expected_model, rows, self.noise_)
+        with OneWarning():
+            return self.calibration_.distribution(self.expected_model, rows, self.noise_)
 
     @available_if(is_regression)  # type: ignore[untyped-decorator]
     def calibrate(self, X: Any, y: Any) -> Self:
@@ -256,7 +263,8 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         rng = np.random.default_rng(Seeds.of(self.random_state).calibration)
         row = np.arange(len(target))
         model = self.expected_model  # which may depend on the noise
-        self.calibration_ = calibrate(model, rows, target, row, self.noise_, n, rng)
+        with OneWarning():
+            self.calibration_ = calibrate(model, rows, target, row, self.noise_, n, rng)
         return self
 
     def _residual_size(self, rows: ModelRows, which: npt.NDArray[Any], target: Floats) -> float:
@@ -297,8 +305,9 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         if wanted.ndim != 1 or not np.all((wanted > 0) & (wanted < 1)):
             raise DomainError("quantiles lie between 0 and 1")
         rows = self.expected_model.rows(X)
-        distribution = self._distribution(rows)
-        quantiles = distribution.quantile(wanted)
+        with OneWarning():
+            distribution = self._distribution(rows)
+            quantiles = distribution.quantile(wanted)
         if not isinstance(distribution, CalibratedDistribution):
             return quantiles
         # an impossible row stays unknown

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,6 +24,7 @@ from expecta.expected.expected_model import ModelRows
 from expecta.expected.row_template import RowTemplate
 from expecta.expected.wrap_model import ModelCalls, classifies, largest_class, wrap_model
 from expecta.expected.wrapped_model import WrappedModel
+from expecta.queries.impossible import OneWarning
 from expecta.tables import Encoder
 from expecta.tables.table import Table, read_table
 from expecta.tables.training_rows import TrainingRows
@@ -119,64 +121,67 @@ class ExpectedPredictor(ExpectedEstimator):
         """Learn the density of the raw columns, complete or not; the model learns nothing.
 
         ``y`` is not learned from: it is kept with ``training_rows_``, so that answers about
-        groups stand beside plain averages. Cost: that of the density, and of writing the model
-        over it.
+        groups stand beside plain averages. If something fails, all stays as it was. Cost: that
+        of the density, and of writing the model over it.
         """
         if getattr(self, "wrapped_", None) is not None and self.template_.rows is None:
             raise DomainError("the model is not in the file: wrap and fit it anew where it is")
-        for name in ("noise_", "calibration_"):  # of what was learned before
-            self.__dict__.pop(name, None)
         table = read_table(X)
         given = self.density
         if given is not None and not isinstance(given, Density):
             raise TypeError(f"density is a Density, learned or not, or None; not {given!r:.80}")
         if given is not None and hasattr(given, "circuit_"):
-            self.density_ = given
+            density = given
         else:
             begin_stage("density")
-            self.density_ = self._unfitted().fit(X, sample_weight=sample_weight)
+            density = self._unfitted().fit(X, sample_weight=sample_weight)
         begin_stage("model")
-        fixed = {c.name for c in self.density_.encoder_.columns_ if c.plain is not c}
+        fixed = {c.name for c in density.encoder_.columns_ if c.plain is not c}
         if fixed != set(self.missing_is_value or ()):
             raise DomainError(
                 f"a missing value is a value to the density in the columns {sorted(fixed)}, and "
                 f"missing_is_value names {sorted(self.missing_is_value or ())}; let them agree"
             )
-        self.n_features_in_ = len(table.names)
-        if table.named:
-            self.feature_names_in_ = np.array(table.names, object)
-        if self._classifies():
-            self.classes_ = np.asarray(self.model.classes_)
         names = getattr(self.model, "feature_names_in_", None)
-        complete, table_of_complete = self._some_complete(X, table, fixed)
-        self.template_ = RowTemplate.of(complete, table_of_complete, names, fixed)
-        self.template_.keep_rare(table, self.density_)
+        complete, table_of_complete = self._some_complete(X, table, density, fixed)
+        template = RowTemplate.of(complete, table_of_complete, names, fixed)
+        template.keep_rare(table, density)
         calls = ModelCalls(self.model)
-        self.wrapped_ = wrap_model(
+        wrapped = wrap_model(
             calls,
-            self.density_,
+            density,
             table_of_complete,
             X,
-            self.template_,
+            template,
             tol=self.tol,
             rtol=self.rtol,
             max_samples=self.max_samples,
             random_state=self.random_state,
         )
-        self._calls = calls
-        encoder = self.wrapped_.density.encoder_
-        classes = getattr(self, "classes_", None)
-        self.training_rows_ = TrainingRows.from_inputs(table, encoder, y, sample_weight, classes)
-        self.wrapped_.training_rows = self.training_rows_
+        wrapped.training_rows = TrainingRows.from_inputs(
+            table, wrapped.density.encoder_, y, sample_weight, calls.classes
+        )
+        # all at once, and nothing of what was learned before
+        for name in ("noise_", "calibration_", "feature_names_in_", "classes_"):
+            self.__dict__.pop(name, None)
+        self.density_, self.template_, self.wrapped_ = density, template, wrapped
+        self._calls, self.training_rows_ = calls, wrapped.training_rows
+        self.n_features_in_ = len(table.names)
+        if table.named:
+            self.feature_names_in_ = np.array(table.names, object)
+        if calls.classes is not None:
+            self.classes_ = calls.classes
         return self
 
-    def _some_complete(self, X: Any, table: Table, fixed: Collection[str]) -> tuple[Any, Table]:
+    def _some_complete(
+        self, X: Any, table: Table, density: Density, fixed: Collection[str]
+    ) -> tuple[Any, Table]:
         """Return the rows, or draws for their unknown cells where none is complete."""
         cells = zip(table.names, map(table.column, range(len(table.names))), strict=True)
         known = [one.known for name, one in cells if name not in fixed]
         if not known or np.any(np.all(known, axis=0)):
             return X, table
-        sampler = ConditionalSampler(self.density_, random_state=self.random_state)
+        sampler = ConditionalSampler(density, random_state=self.random_state)
         drawn = sampler.fit_transform(X)
         return drawn, read_table(drawn)
 
@@ -204,13 +209,20 @@ class ExpectedPredictor(ExpectedEstimator):
             raise AttributeError(
                 f"{self.expected_model.name} has no probabilities; use decision_function"
             )
-        answers = self.expected_model.answer(self.expected_model.rows(X))
+        with OneWarning():
+            answers = self.expected_model.answer(self.expected_model.rows(X))
         return (answers.mean, answers.error) if return_error else answers.mean
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return the expected margin: what the model adds up, before its link. Exact.
+    def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return R² of the predictions, or the accuracy of a classifier, as scikit-learn does."""
+        metric = accuracy_score if self._classifies() else r2_score
+        return float(metric(y, self.predict(X), sample_weight=sample_weight))
 
-        Raises a TypeError for a model whose inside is not known.
+    def decision_function(self, X: Any) -> Floats:
+        """Return the expected margin: what the model adds up, before its link.
+
+        As exact as :meth:`explain_exactness` says. Raises a TypeError for a model whose inside is
+        not known.
         """
         margin = self.expected_model.margin(self.expected_model.rows(X))
         return margin[:, 0] if margin.shape[1] == 1 else margin

@@ -26,7 +26,7 @@ from expecta.expected.row_distributions import (
 from expecta.expected.row_template import RowTemplate
 from expecta.expected.sampled_output import SampledOutput
 from expecta.expected.sampling import ControlVariate, SampledMeans, Sampling, sample_means
-from expecta.queries.impossible import check_possible
+from expecta.queries.impossible import OneWarning, check_possible
 from expecta.queries.moments import shift_moments
 from expecta.readers.forms import Form, Trees
 from expecta.readers.model_links import apply_link, centre_margins, invert_link
@@ -261,7 +261,10 @@ class WrappedModel(ExpectedModel):
         if self.route is None:
             raise TypeError(f"there is no margin: {self.why}")
         self._check_taken(rows)
-        return self._margin(rows, np.arange(len(rows.codes)))
+        with OneWarning():
+            margin = self._margin(rows, np.arange(len(rows.codes)))
+            check_possible(np.any(np.isnan(margin), axis=1), "nan")
+        return margin
 
     def _margin(self, rows: ModelRows, which: Ints) -> Floats:
         assert self.route is not None
@@ -279,8 +282,10 @@ class WrappedModel(ExpectedModel):
         if self.route is None:
             raise TypeError(f"moments are not known exactly: {self.why}")
         self._check_taken(rows)
-        moments = self.route.margin.central_moments(rows.codes, order)
-        return moments if central else shift_moments(moments, self.margin(rows))
+        with OneWarning():
+            moments = self.route.margin.central_moments(rows.codes, order)
+            check_possible(np.any(np.isnan(moments), axis=(1, 2)), "nan")
+            return moments if central else shift_moments(moments, self.margin(rows))
 
     def distribution(self, rows: ModelRows, noise: float) -> RowDistributions:
         """Distribution of a regressor's output, or a classifier's margin, plus normal noise.
