@@ -13,6 +13,7 @@ from scipy.special import expit
 from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
+from expecta.common.trust import Trust
 from expecta.densities.density import Density
 from expecta.expected.expected_model import ExpectedModel, ModelRows, RowAnswers, class_index
 from expecta.expected.expected_output import BINS_NOTE, ExpectedOutput, OutputContext
@@ -33,17 +34,18 @@ MAX_JOINS = 30_000_000  # of gates, that held-out predictions may come to: some 
 CALIBRATION_ROWS = (1000, 10_000)  # and how many predictions that is, at least and at most
 
 _REGRESSION = (
-    "Exact, given the learned density: mean, standard deviation and share. Quantiles: exact for "
-    f"groups of few bins, else within their error. {BINS_NOTE}"
+    f"{Trust.EXACT.capitalize()}, given the learned density: mean, standard deviation and share. "
+    f"Quantiles: {Trust.EXACT} for groups of few bins, else {Trust.WITHIN} their error. {BINS_NOTE}"
 )
 _TWO_CLASSES = (
-    "Given the learned density: mean and standard deviation are within a bound, the share is "
-    f"exact, and quantiles are exact for groups of few bins, else within their error. {BINS_NOTE}"
+    f"Given the learned density: mean and standard deviation are {Trust.WITHIN} a bound, the share "
+    f"is {Trust.EXACT}, and quantiles are {Trust.EXACT} for groups of few bins, else "
+    f"{Trust.WITHIN} their error. {BINS_NOTE}"
 )
 _SEVERAL_CLASSES = (
     "Mean: the ratio of expected one-against-the-rest probabilities, as predict_proba has it, "
-    "within a bound. Spread, quantiles and thresholds: sampled, with a standard error. Share: "
-    f"exact, given the learned density. {BINS_NOTE}"
+    f"{Trust.WITHIN} a bound. Spread, quantiles and thresholds: {Trust.SAMPLED}, with a standard "
+    f"error. Share: {Trust.EXACT}, given the learned density. {BINS_NOTE}"
 )
 
 

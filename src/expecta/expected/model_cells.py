@@ -27,7 +27,7 @@ LARGE_NUMBERS = (
     1e6,
 )  # not cut beyond
 DOMAIN_STARTS = (-1.0 + 2**-53, 0.0, 5e-324)  # where functions like logarithms do
-MAX_NUMBER = float(np.finfo(np.float32).max)  # many models refuse larger ones
+FAR = 1e6  # times the largest training number: domains are not looked for beyond
 TIMES = ("date", "datetime", "duration")
 
 
@@ -119,7 +119,7 @@ class ModelCells:
             (place, int(code))
             for place, values in self._known.items()
             if isinstance(self.density.encoder_.columns_[self.variable[place]], NumberColumn)
-            for code in np.flatnonzero(~(np.abs(values) <= MAX_NUMBER).all(axis=1))
+            for code in np.flatnonzero(~np.isfinite(values).all(axis=1))
         ]
 
     def _values(self, place: int) -> Floats:
@@ -219,10 +219,13 @@ class _Domain:
         self._features, self._place = features, place
         self._kinds: dict[float, tuple[str, ...]] = {}
         self._first, self._last = float(column.lows[0]), float(column.highs[-1])
-        outside = [*(-one for one in LARGE_NUMBERS), *DOMAIN_STARTS, *LARGE_NUMBERS]
-        points = [one for one in outside if not self._first <= one <= self._last]
-        self._points = sorted([*points, self._first, self._last])
-        self.ends = domain_ends(self.kinds, self._points) if features.steps else []
+        far = FAR * (1.0 + max(abs(self._first), abs(self._last)))
+        outside = [one for one in (-far, *DOMAIN_STARTS, far) if self._is_outside(one)]
+        points = sorted([*outside, self._first, self._last])
+        self.ends = domain_ends(self.kinds, points) if features.steps else []
+
+    def _is_outside(self, x: float) -> bool:
+        return not self._first <= x <= self._last
 
     def kinds(self, x: float) -> tuple[str, ...]:
         """Say of each feature what it is at a number."""
@@ -235,14 +238,21 @@ class _Domain:
     def range_of(self, feature: int) -> tuple[float, float]:
         """Return the ends of the numbers around the training rows where a feature is finite."""
         own = int(np.searchsorted(self._features.of(self._place), feature))
-        low, high = self._points[0], self._points[-1]
-        for end in self.ends:
-            after = float(np.nextafter(end, np.inf))
-            if after <= self._first and self.kinds(end)[own] != "finite":
-                low = after
-            if end >= self._last and self.kinds(after)[own] != "finite":
-                return low, end
-        return low, high
+        after = [float(np.nextafter(end, np.inf)) for end in self.ends]
+        lows = [
+            x
+            for end, x in zip(self.ends, after, strict=True)
+            if x <= self._first and self.kinds(end)[own] != "finite"
+        ]
+        highs = [
+            end
+            for end, x in zip(self.ends, after, strict=True)
+            if end >= self._last and self.kinds(x)[own] != "finite"
+        ]
+        large = [one for one in LARGE_NUMBERS if one > max(abs(self._first), abs(self._last))]
+        low = next((-one for one in large if self.kinds(-one)[own] == "finite"), self._first)
+        high = next((one for one in large if self.kinds(one)[own] == "finite"), self._last)
+        return max(lows, default=low), min(highs, default=high)
 
 
 def _features(features: Features, place: int, x: float) -> Floats | None:
@@ -254,7 +264,7 @@ def _features(features: Features, place: int, x: float) -> Floats | None:
 
 
 def _kind(x: float) -> str:
-    return "finite" if abs(x) <= MAX_NUMBER else str(np.sign(x))
+    return "finite" if np.isfinite(x) else str(x)
 
 
 def _with_missing(column: Column, examples: Any) -> Any:

@@ -115,11 +115,11 @@ class RowTemplate:
 
     def complete(self, table: Table, rows: Ints) -> Any:
         """Return rows of a table without missing cells as the model takes them."""
-        rows_out = frames.take(self.rows, np.zeros(len(rows), np.int64))
-        for i, index in enumerate(self.indices(table)):
-            values = _values(table.column(index))[rows]
-            rows_out = frames.put(rows_out, i, frames.marked(values, self.marks.get(i)))
-        return rows_out
+        columns = {
+            i: frames.marked(_values(table.column(index))[rows], self.marks.get(i))
+            for i, index in enumerate(self.indices(table))
+        }
+        return frames.put_columns(frames.take(self.rows, np.zeros(len(rows), np.intp)), columns)
 
     def filled(
         self, table: Table, rows: Ints, codes: Ints, density: Density, rng: np.random.Generator
@@ -139,7 +139,7 @@ class RowTemplate:
         rng
             Random numbers for that.
         """
-        rows_out = frames.take(self.rows, np.zeros(len(rows), np.int64))
+        columns = {}
         for i, index in enumerate(self.indices(table)):
             variable = density.encoder_.variable(self.columns[i])
             cells, column = table.column(index), density.encoder_.columns_[variable]
@@ -155,8 +155,8 @@ class RowTemplate:
                 if own.dtype.kind != values.dtype.kind:
                     values = values.astype(object)
                 values[known] = own[rows[known]]
-            rows_out = frames.put(rows_out, i, frames.marked(values, self.marks.get(i)))
-        return rows_out
+            columns[i] = frames.marked(values, self.marks.get(i))
+        return frames.put_columns(frames.take(self.rows, np.zeros(len(rows), np.intp)), columns)
 
 
 def representative_rows(table: Table, complete: Bools, n: int) -> Ints:

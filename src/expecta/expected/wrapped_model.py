@@ -334,6 +334,10 @@ class WrappedModel(ExpectedModel):
             if self._ask_model is not None
             else "Complete rows: as what was read of the model says; it is not in the file."
         )
+        last.append(
+            f"{Trust.ASSUMED.capitalize()}: given what is known, that a value is missing tells "
+            f"nothing."
+        )
         if self.route is None:
             why = self.why[0].upper() + self.why[1:]
             lines = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -68,25 +68,36 @@ def pick(data: Any, columns: Sequence[int], flat: bool = False) -> Any:
 
 def put(data: Any, column: int, values: Any) -> Any:
     """Return the rows with other values in one column, which keeps its type if it can hold them."""
+    if len(data.shape) > 1:
+        return put_columns(data, {column: values})
     if is_pandas(data):
-        if len(data.shape) == 1:
-            return _pandas_series(values, data.dtype)
+        return _pandas_series(values, data.dtype)
+    if is_polars(data):
+        return _polars_series(data.name, values, data.dtype)
+    return _fitting(np.asarray(values), data.dtype)
+
+
+def put_columns(data: Any, columns: Mapping[int, Any]) -> Any:
+    """Return the rows with other values in some columns: :func:`put`, of many at once."""
+    if is_pandas(data):
         data = data.copy()
-        data.isetitem(column, _pandas_series(values, data.dtypes.iloc[column]).set_axis(data.index))
+        for column, values in columns.items():
+            series = _pandas_series(values, data.dtypes.iloc[column])
+            data.isetitem(column, series.set_axis(data.index))
         return data
     if is_polars(data):
-        if len(data.shape) == 1:
-            return _polars_series(data.name, values, data.dtype)
-        name = data.columns[column]
-        return data.with_columns(_polars_series(name, values, data.schema[name]))
+        names = data.columns
+        return data.with_columns(
+            _polars_series(names[column], values, data.schema[names[column]])
+            for column, values in columns.items()
+        )
     if sparse.issparse(data):
-        return type(data)(put(data.toarray(), column, values))
-    fitting = _fitting(np.asarray(values), data.dtype)
-    if len(data.shape) == 1:
-        return fitting
+        return type(data)(put_columns(data.toarray(), columns))
+    fitting = {j: _fitting(np.asarray(values), data.dtype) for j, values in columns.items()}
     # a whole array has one type, so a number that is no integer changes that of all
-    data = data.astype(np.result_type(data.dtype, fitting.dtype))
-    data[:, column] = fitting
+    data = data.astype(np.result_type(data.dtype, *(values.dtype for values in fitting.values())))
+    for column, values in fitting.items():
+        data[:, column] = values
     return data
 
 

@@ -32,7 +32,7 @@ def function_signs(step: Any, data: Any, tried: list[str]) -> list[int]:
     width, function = frames.width(data), step.func
     if function is None:
         return [1] * width
-    if isinstance(function, np.ufunc) and function.nin == function.nout == 1 and not step.kw_args:
+    if _is_library_ufunc(function) and function.nin == function.nout == 1 and not step.kw_args:
         return [int(function in GROWING) - int(function in FALLING)] * width
     name = getattr(function, "__name__", type(function).__name__)
     try:
@@ -50,6 +50,11 @@ def function_signs(step: Any, data: Any, tried: list[str]) -> list[int]:
         + " by itself"
     )
     return [0] * outputs.shape[1]
+
+
+def _is_library_ufunc(function: Any) -> bool:
+    """Whether a function treats each number by itself, and is not made of somebody's own."""
+    return isinstance(function, np.ufunc) and function.types != ["O->O"]  # np.frompyfunc
 
 
 def _tried(step: Any, data: Any, name: str) -> npt.NDArray[np.str_]:
