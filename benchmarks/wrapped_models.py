@@ -472,6 +472,7 @@ def compare(seed):
     sampled = expected.expected_output(classes[-1]).samples_mean
     made |= {"trust": str(trust), "why": wrapped.why, "sampled": bool(sampled)}
     ask = expected._calls.ask
+    largest = float(np.abs(np.asarray(ask(rows), float)).max())  # what 32 bits are relative to
     counts, wrong = Counter(), []
     for index in range(len(some)):
         row = some.iloc[index].tolist()
@@ -485,6 +486,7 @@ def compare(seed):
             counts["refused" if refuses(expected, query) else "refused by the model only"] += 1
             continue
         obvious, scale, tol = found
+        scale = max(scale, largest)
         mean, error = (part[0] for part in answers(expected, query))
         gap = np.abs(mean - obvious)
         if not sampled or not error.any():
