@@ -37,7 +37,12 @@ from expecta import (
     Vtree,
     random_regression,
 )
-from expecta.estimators.calibration import QUANTILE_ROWS, hide_columns
+from expecta.estimators.calibration import (
+    MAX_NUMBERS,
+    QUANTILE_ROWS,
+    Calibration,
+    hide_columns,
+)
 from expecta.estimators.training import Seeds
 from expecta.tables.estimator_inputs import read_inputs
 from truth import Truth, complete_rows
@@ -1022,6 +1027,20 @@ def test_rows_to_calibrate_on():
     assert set(np.bincount(missing)[:3]) <= {0, 6, 7}
     assert sorted(picked[missing == 3]) == list(range(20))  # nothing known: all of them, once
     assert np.all((left == codes[picked]) | (left < 0))
+
+
+def test_some_numbers_of_very_many_columns_stand_for_all():
+    codes = np.zeros((30, 2000), np.int32)
+    picked, left = hide_columns(codes, 700, np.random.default_rng(0))
+    missing = np.count_nonzero(left < 0, axis=1)
+    numbers = np.unique(missing)
+    assert len(numbers) == MAX_NUMBERS
+    assert {1, 2000} <= set(numbers.tolist())
+    assert len(picked) < 800
+    score = np.random.default_rng(1).normal(size=len(picked))
+    calibration = Calibration.joined([Calibration(missing, score, picked)])
+    between = int(numbers[10] + 3)  # of which there are no rows
+    assert calibration.of_scores(between).n == calibration.of_scores(int(numbers[10])).n > 10
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ from expecta.expected.row_distributions import RowDistributions
 from expecta.queries.output_distribution import Distribution
 
 QUANTILE_ROWS = 600  # that a quantile is taken over, where there are as many
+MAX_NUMBERS = 64  # of unknown columns that rows are hidden for, spread over all numbers
 MAX_SCORE = 1e100  # in standard deviations: so far off that multiples of it are numbers too
 UNCALIBRATED_TOL = 1e-12  # error of probabilities where no rows limit the levels
 
@@ -72,14 +73,16 @@ class Calibration:
     def of_scores(self, number: int) -> ScoreDistribution:
         """Distribution of scores of rows with a number of unknown columns.
 
-        Rows are weighted by how near their number is.
+        Rows are weighted by how near their number is; the nearest number that there is stands
+        for one that there is not.
         """
+        number = self.missing[np.argmin(np.abs(self.missing - number))]
         gap = np.abs(self.missing - number)
         # a number of unknown columns with more rows than the one asked about counts as much
-        own = np.count_nonzero(gap == 0) or QUANTILE_ROWS
+        own = np.count_nonzero(gap == 0)
         per_row = np.minimum(1.0, own / np.bincount(self.missing)[self.missing])
         enough = min(QUANTILE_ROWS, len(np.unique(self.row)))
-        for reach in range(1, int(np.max(gap)) + 2):
+        for reach in (np.unique(gap) + 1).tolist():
             distinct = len(np.unique(self.row[gap < reach]))
             if distinct >= enough:
                 break
@@ -127,14 +130,16 @@ def hide_columns(
 ) -> tuple[Ints, Ints]:
     """Hide columns at random: about n rows, as many for each number of unknown columns.
 
-    Returns which rows they are, and what is left of them. A row that has fewer known columns
-    than it should is left out. With nothing known all rows are one: they are there once each.
-    Columns that are ``fixed`` stay as they are.
+    Of very many columns, evenly spread numbers stand for those between them. Returns which
+    rows they are, and what is left of them. A row that has fewer known columns than it should
+    is left out. With nothing known all rows are one: they are there once each. Columns that
+    are ``fixed`` stay as they are.
     """
     rows, columns = codes.shape
     picked, left = [], []
-    for number in range(1, columns + 1):
-        size = -(-n // columns) if number < columns else rows
+    numbers = np.linspace(1, columns, min(columns, MAX_NUMBERS)).round().astype(int).tolist()
+    for number in numbers:
+        size = -(-n // len(numbers)) if number < columns else rows
         rounds = [rng.permutation(rows) for _ in range(-(-size // max(rows, 1)))]
         chosen = np.concatenate([np.zeros(0, np.int64), *rounds])[:size]
         chosen = chosen[np.count_nonzero(codes[chosen] < 0, axis=1) <= number]
