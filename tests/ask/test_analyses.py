@@ -284,6 +284,14 @@ def test_a_decision_stands_with_the_probability_that_all_rows_say(truth):
     assert one.probability[0] == pytest.approx(found.probability[0])
 
 
+@pytest.mark.parametrize("threshold", [-1e6, -0.5, 1.5, 1e6])
+def test_a_threshold_that_no_output_reaches_or_all_do_is_certain(truth, threshold):
+    threshold = threshold + (truth.f.max() if threshold > 0 else truth.f.min())
+    found = stability(truth.subject, holes(truth)[0], threshold)
+    assert np.all(found.decision == (threshold < 0))
+    assert found.probability == pytest.approx(1.0, abs=1e-12)
+
+
 @pytest.mark.parametrize("wanted", [0.6, 0.9, 1.0])
 def test_a_sufficient_set_is_a_smallest_one(truth, wanted):
     threshold = thresholds(truth)[1]

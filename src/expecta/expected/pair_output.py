@@ -116,7 +116,8 @@ class PairOutput(ExpectedOutput):
         low, high = self.pair.range(evidence)
         at = self._invert(np.full(len(low), float(threshold)))
         # a threshold that is a value but for rounding is reached
-        at = np.clip(at - 1e-12 * (np.abs(at) + high - low), low - 1.0, high)
+        rounding = 1e-12 * (np.nan_to_num(np.abs(at)) + high - low)
+        at = np.clip(at - rounding, low - 1.0, high)
         points = at[:, None] + rows.resolution[:, None] * np.array([-1.0, 0.0, 1.0])
         lower, below, upper = rows.cdf(points).T
         certain = (at < low) | (at >= high)
