@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 from expecta import config_context
 from expecta.common.errors import StructureError
 from expecta.learn import information as module
-from expecta.learn.information import _by_counting, _by_product, mutual_information
+from expecta.learn.information import (
+    _by_counting,
+    _by_product,
+    edge_information,
+    mutual_information,
+)
 from expecta.learn.trees.tree import RootedTree
 from expecta.learn.vtrees import HOWS, balanced_by_information, learn_vtree
 
@@ -180,6 +185,31 @@ def height_from(edges, root):
         if root in edge
     ]
     return 1 + max(below) if below else 0
+
+
+def test_edges_are_corrected_for_chance():
+    """Independent columns of many values tell nothing, on average, and few values win."""
+    cards, found, plain = np.array([2, 2, 24]), [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x = rng.integers(0, 2, 1000)
+        y = np.where(rng.random(1000) < 0.45, 1 - x, x)  # tells 0.005 nats
+        codes = np.column_stack([x, y, rng.integers(0, 24, 1000)])
+        found.append(edge_information(codes, cards, np.ones(1000)))
+        plain.append(mutual_information(codes, cards))
+    mean, plain = np.mean(found, axis=0), np.mean(plain, axis=0)
+    assert mean[0, 1] == pytest.approx(0.005, abs=0.002)
+    assert abs(mean[0, 2]) < 0.001
+    assert plain[0, 1] < plain[0, 2]  # what the correction is for
+
+
+def test_edges_count_the_values_and_rows_that_occur():
+    codes = np.array([[0, 0, -1], [1, 1, -1], [0, -1, -1], [1, 1, -1]])
+    found = edge_information(codes, np.array([5, 5, 3]), np.ones(4))
+    exact = mutual_information(codes[[0, 1, 3], :2], np.array([2, 2]), pseudo_count=0)[0, 1]
+    assert found[0, 1] == found[1, 0] == pytest.approx(exact - 1 / 6)
+    assert np.all(np.diag(found) == 0)
+    assert np.all(found[2] == 0)
 
 
 def random_information(rng, n, kind):

@@ -72,6 +72,26 @@ def mutual_information(
     return out
 
 
+def edge_information(
+    codes: Ints, cardinalities: Ints, weight: Floats, *, pseudo_count: float = 0.0
+) -> Floats:
+    """Return the mutual information of every pair, corrected for chance.
+
+    Of independent columns with a and b values that occur, N rows show (a - 1)(b - 1) / 2N nats
+    on average: a pair of many values seems to be related. What is left may be negative.
+
+    Parameters are those of :func:`mutual_information`.
+    """
+    information = mutual_information(codes, cardinalities, weight, pseudo_count=pseudo_count)
+    known = codes >= 0
+    occur = [len(np.unique(x[k])) for x, k in zip(codes.T, known.T, strict=True)]
+    free = np.maximum(np.array(occur) - 1.0, 0.0)
+    rows = known.T.astype(np.float64) @ (known * weight[:, None])
+    information -= np.outer(free, free) / (2.0 * np.maximum(rows, 1.0))
+    np.fill_diagonal(information, 0.0)
+    return information
+
+
 def _by_product(
     codes: Ints, cardinalities: Ints, weight: Floats | None, pseudo_count: float
 ) -> Floats:
