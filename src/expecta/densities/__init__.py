@@ -4,9 +4,10 @@
 """
 
 from expecta.densities.density import Density
+from expecta.densities.latent_tree import LatentTree
 from expecta.densities.marginal import Marginal
 from expecta.densities.psdd_density import PSDD
-from expecta.densities.tree_densities import ChowLiu, Independent, LatentTree, NaiveBayes
+from expecta.densities.tree_densities import ChowLiu, Independent, NaiveBayes
 
 __all__ = [
     "PSDD",

@@ -14,8 +14,9 @@ from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
 from expecta.densities.density import Density
 from expecta.densities.density_learner import DensityLearner, LearningRecord
+from expecta.densities.latent_tree import LatentTree
 from expecta.densities.psdd_density import PSDD
-from expecta.densities.tree_densities import ChowLiu, Independent, LatentTree, NaiveBayes
+from expecta.densities.tree_densities import ChowLiu, Independent, NaiveBayes
 from expecta.densities.tree_learner import TreeLearner
 from expecta.files.circuit_files import DISTRIBUTION
 from expecta.files.schema import Array, Choice, Field, Kind, Many, Maybe, Record, Scalar, Value
@@ -39,6 +40,8 @@ _PARAMETERS: dict[type[DensityLearner], dict[str, Field]] = {
     LatentTree: {
         "states": Value(max_depth=1),
         "tree": _TEXT,
+        "pseudo_count": Maybe(_REAL),
+        "smoothing": _REAL,
         "restarts": Maybe(_INTEGER),
         "max_epochs": _INTEGER,
         "batch_size": Maybe(_INTEGER),

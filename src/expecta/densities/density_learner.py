@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 
-from expecta.common.arrays import Floats
+from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.common.progress import Progress
 from expecta.densities.density import Density
@@ -29,7 +29,17 @@ class LearningTask(NamedTuple):
     rows: WeightedRows
     held_out: WeightedRows
     rng: np.random.Generator
-    report: Callable[..., None]  # told the held-out score as it goes on
+    report: Callable[..., None]  # told the score as it goes on
+    everything: WeightedRows | None = None  # both, as they came; None if held-out rows were given
+
+
+class LearningOutcome(NamedTuple):
+    """What a derived class says of its learning."""
+
+    how: str
+    score: float
+    independent: float | None = None  # None: to be scored on the held-out rows
+    held_out_rows: int | None = None  # None: those of the task
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,9 @@ class LearningRecord:
     """What learning came to."""
 
     rows: int  # learned from
-    held_out_rows: int  # 0: too few to hold some out, the score is of the training rows
+    # 0: too few to hold some out, the score is of the training rows; as many as `rows`: each was
+    # held out in turn
+    held_out_rows: int
     score: float  # mean log-likelihood of the held-out rows, in nats
     independent: float  # the same under independent columns
     seconds: float
@@ -66,7 +78,8 @@ class DensityLearner(BaseEstimator, Density):  # type: ignore[misc]
         valid
             Held-out rows, to decide when to stop and which size is best. By default a tenth
             of ``X``, chosen at random; when all is decided and scored, trees learn from these
-            rows too, by one last step over all.
+            rows too, by one last step over all. A `LatentTree` with a choice of sizes holds out
+            every fifth of a small table in turn.
         sample_weight
             How much each row of X counts.  # (rows,)
         """
@@ -95,50 +108,60 @@ class DensityLearner(BaseEstimator, Density):  # type: ignore[misc]
             def report(score: float, what: str = "") -> None:
                 progress.advance(label=f"{type(self).__name__} {what} held out {score:.4g}")
 
-            how, score = self._learn(LearningTask(rows, held_out, rng, report))
-        independent = self._independent(held_out)
+            whole = everything[np.flatnonzero(weight)] if valid is None else None
+            outcome = self._learn(LearningTask(rows, held_out, rng, report, whole))
+        independent = outcome.independent
+        if independent is None:
+            independent = self._independent(held_out)
+        n_rows = int(np.count_nonzero(weight))
+        if outcome.held_out_rows is not None:
+            n_held_out = outcome.held_out_rows
+        elif valid is None:
+            n_rows -= n_held_out
         if valid is None:
             self._finish(everything.merged())
         self.learned_ = LearningRecord(
-            rows=int(np.count_nonzero(weight)) - (n_held_out if valid is None else 0),
+            rows=n_rows,
             held_out_rows=n_held_out,
-            score=score,
+            score=outcome.score,
             independent=independent,
             seconds=time.perf_counter() - begun,
-            how=how,
+            how=outcome.how,
         )
         return self
 
     def _learn_encoding(self, X: Any, sample_weight: npt.ArrayLike | None) -> None:
         """Learn what the columns are."""
-        encoder = Encoder() if self.encoder is None else clone(self.encoder)
+        encoder = self._default_encoder() if self.encoder is None else clone(self.encoder)
         self.encoder_ = encoder.fit(X, sample_weight=sample_weight)
         self.n_features_in_ = encoder.n_features_in_
         self.feature_names_in_ = encoder.feature_names_in_
+
+    def _default_encoder(self) -> Encoder:
+        return Encoder()
 
     def _encoded(self, X: Any, sample_weight: npt.ArrayLike | None) -> WeightedRows:
         """Read a table by the encoding that was learned."""
         codes = self.encoder_.codes(X)
         return WeightedRows(codes, read_weights(sample_weight, len(codes)))
 
-    def _learn(self, task: LearningTask) -> tuple[str, float]:
-        """Set ``circuit_``; returns in words what was done, and the held-out score."""
+    def _learn(self, task: LearningTask) -> LearningOutcome:
+        """Set ``circuit_``; return in words what was done, and the held-out score."""
         raise TypeError(f"{type(self).__name__} does not say how it learns")
 
-    def _marginals(self) -> list[Floats]:
-        """Distribution of each column in training, a row added evenly."""
-        smooth = [counts + 1.0 / len(counts) for counts in self.value_counts_]
-        return [counts / counts.sum() for counts in smooth]
+    def _marginals(self, value_counts: list[Floats] | None = None) -> list[Floats]:
+        """Distribution of each column in training, or of other counts, a row added evenly."""
+        counts = self.value_counts_ if value_counts is None else value_counts
+        smooth = [each + 1.0 / len(each) for each in counts]
+        return [each / each.sum() for each in smooth]
 
     def _finish(self, rows: WeightedRows) -> None:
         """Learn once more from all rows, now that none need be held out."""
 
     def _independent(self, rows: WeightedRows) -> float:
         """Mean log-likelihood of rows if the columns were independent."""
-        total = np.zeros(len(rows.codes))
-        for column, marginal in zip(rows.codes.T, self._marginals(), strict=True):
-            total += np.append(np.log(marginal), 0.0)[column]
-        return float(np.average(total, weights=rows.weight))
+        scores = independent_scores(rows.codes, self._marginals())
+        return float(np.average(scores, weights=rows.weight))
 
     # -- printing ---------------------------------------------------------------------
 
@@ -146,11 +169,10 @@ class DensityLearner(BaseEstimator, Density):  # type: ignore[misc]
         if not hasattr(self, "learned_"):
             return str(BaseEstimator.__repr__(self, *args))
         s, learned = self.circuit.structure, self.learned_
-        scored = (
-            f"{learned.held_out_rows:,} rows held out"
-            if learned.held_out_rows
-            else f"the {learned.rows:,} rows learned from"
-        )
+        scored = f"the {learned.rows:,} rows learned from"
+        if learned.held_out_rows:
+            in_turn = " in turn" if learned.held_out_rows == learned.rows else ""
+            scored = f"{learned.held_out_rows:,} rows held out{in_turn}"
         lines = [
             f"{type(self).__name__} of {s.n_variables} columns, {learned.how}",
             f"  circuit   {s.n_nodes:,} nodes, {s.n_edges:,} parameters",
@@ -161,3 +183,11 @@ class DensityLearner(BaseEstimator, Density):  # type: ignore[misc]
         return "\n".join([*lines, *(f"  note      {note}" for note in self.encoder_.notes_)])
 
     __str__ = __repr__
+
+
+def independent_scores(codes: Ints, marginals: list[Floats]) -> Floats:
+    """Log-likelihood of each row if the columns were independent.  # (rows,)."""
+    total = np.zeros(len(codes))
+    for column, marginal in zip(codes.T, marginals, strict=True):
+        total += np.append(np.log(marginal), 0.0)[column]
+    return total

@@ -8,7 +8,7 @@ from expecta.circuits.constructions import independent
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.vtree import Vtree
 from expecta.common.checks import check_integer, check_number
-from expecta.densities.density_learner import DensityLearner, LearningTask
+from expecta.densities.density_learner import DensityLearner, LearningOutcome, LearningTask
 from expecta.densities.tree_densities import ChowLiu
 from expecta.learn.information import mutual_information
 from expecta.learn.psdd import learn_psdd
@@ -69,8 +69,8 @@ class PSDD(DensityLearner):
         self.encoder = encoder
         self.random_state = random_state
 
-    def _learn(self, task: LearningTask) -> tuple[str, float]:
-        rows, valid, rng, report = task
+    def _learn(self, task: LearningTask) -> LearningOutcome:
+        rows, valid, rng, report = task[:4]
         max_edges, seconds = self.max_parameters, self.max_seconds
         learned = learn_psdd(
             self._first(rows),
@@ -88,7 +88,7 @@ class PSDD(DensityLearner):
         self.circuit_ = learned.circuit
         score = np.average(self.circuit_.log_prob(valid.codes), weights=valid.weight)
         start = "independent" if isinstance(self.vtree, Vtree) else self.start
-        return f"grown from {start}", float(score)
+        return LearningOutcome(f"grown from {start}", float(score))
 
     def _first(self, rows: WeightedRows) -> ProbabilisticCircuit:
         """Return the circuit to grow."""

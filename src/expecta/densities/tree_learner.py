@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -12,7 +11,12 @@ import numpy.typing as npt
 from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_number
 from expecta.common.errors import DomainError
-from expecta.densities.density_learner import DensityLearner, LearningRecord, LearningTask
+from expecta.densities.density_learner import (
+    DensityLearner,
+    LearningOutcome,
+    LearningRecord,
+    LearningTask,
+)
 from expecta.learn.information import mutual_information
 from expecta.learn.trees.circuit import tree_circuit
 from expecta.learn.trees.em import (
@@ -21,17 +25,15 @@ from expecta.learn.trees.em import (
     TreeModel,
     climb,
     mean_log_likelihood,
-    visible_prior,
 )
 from expecta.learn.trees.expectation import Counts, TreeRows, expected_counts
 from expecta.learn.trees.layout import TreeLayout
 from expecta.learn.trees.tree import RootedTree
+from expecta.learn.trees.tree_priors import AddedCounts, TreePrior
 from expecta.learn.weighted_rows import WeightedRows
 from expecta.tables import Encoder
 
 MAX_TABLE = 1 << 22  # parameters of one pair of columns
-# nats that held-out rows gain by chance: all of them together, and each
-MAX_NOISE, MAX_NOISE_PER_ROW = 3.0, 0.025
 
 
 class TreeLearner(DensityLearner):
@@ -59,30 +61,18 @@ class TreeLearner(DensityLearner):
         information = mutual_information(rows.codes, self.encoder_.cardinalities_, rows.weight)
         return RootedTree.greatest(information)
 
-    def _states(self, tree: RootedTree) -> Sequence[Ints]:
-        """Return the numbers of states to try; here they are the values."""
-        return [self.encoder_.cardinalities_[tree.variable]]
+    def _states(self, tree: RootedTree) -> Ints:
+        """Return the number of states at each node; here they are the values."""
+        return self.encoder_.cardinalities_[tree.variable]
 
-    def _prior(self, layout: TreeLayout) -> Floats:
-        return visible_prior(layout, self._node_marginals(layout), self._pseudo_count())
-
-    def _schedule(self) -> EMSchedule:
-        return EMSchedule()
-
-    def _model(self, layout: TreeLayout, problem: EMProblem, rng: np.random.Generator) -> TreeModel:
-        """Learn the parameters of one layout; here counting is all, but for missing values."""
-        rows = problem.rows
-        counts = expected_counts(layout, self._first(layout, rows, rng), rows).counts
-        theta = layout.normalised(counts + problem.prior)
-        score = mean_log_likelihood(layout, theta, problem.held_out)
-        model = TreeModel(layout, theta, score, [])
-        if np.all(rows.codes >= 0) or np.all(layout.states == 1):
-            return model
-        return climb(model, problem)
+    def _prior(self, layout: TreeLayout) -> TreePrior:
+        return AddedCounts.visible(layout, self._node_marginals(layout), self._pseudo_count())
 
     def _first(self, layout: TreeLayout, rows: TreeRows, rng: np.random.Generator) -> Floats:
         """Return parameters to start from."""
-        return layout.normalised(visible_prior(layout, self._node_marginals(layout), 1.0))
+        return layout.normalised(
+            AddedCounts.visible(layout, self._node_marginals(layout), 1.0).counts
+        )
 
     def _min_step(self) -> float:
         """Return the smallest step of an update by chunks; 0 where counts are simply added up."""
@@ -93,37 +83,32 @@ class TreeLearner(DensityLearner):
 
     # -- learning ---------------------------------------------------------------------
 
-    def _learn(self, task: LearningTask) -> tuple[str, float]:
-        rows, valid, rng, report = task
-        tree = self._tree(rows)
-        train, held_out = self._tree_rows(tree, rows), self._tree_rows(tree, valid)
+    def _learn(self, task: LearningTask) -> LearningOutcome:
+        """Learn by counting; where values are missing, by EM until the held-out score is best."""
+        tree = self._tree(task.rows)
+        layout = self._layout(tree, self._states(tree))
+        rows, held_out = self._tree_rows(tree, task.rows), self._tree_rows(tree, task.held_out)
+        prior = self._prior(layout)
+        first = self._first(layout, rows, task.rng)
+        theta = prior.maximise(expected_counts(layout, first, rows).counts, first)
+        model = TreeModel(layout, theta, mean_log_likelihood(layout, theta, held_out), [])
+        if np.any(rows.codes < 0) and np.any(layout.states > 1):
+            model = climb(model, EMProblem(prior, rows, held_out, EMSchedule(), task.report))
+        self._take(model, rows)
+        return LearningOutcome(self._summary(model), model.score)
 
-        def learned(states: Ints) -> TreeModel:
-            layout = self._layout(tree, states)
-            problem = EMProblem(self._prior(layout), train, held_out, self._schedule(), report)
-            return self._model(layout, problem, rng)
-
-        best: TreeModel | None = None
-        choices = self._states(tree)
-        for states in choices:
-            model = learned(states)
-            if best is not None and model.score <= best.score:
-                break
-            best = model
-        assert best is not None
-        noise = min(MAX_NOISE / float(valid.weight.sum()), MAX_NOISE_PER_ROW)
-        if len(choices) > 1 and best.score <= self._independent(valid) + noise:
-            best = learned(np.ones_like(choices[0]))
-        self._set_parameters(best.layout, best.theta)
-        self._counts = expected_counts(best.layout, self._current(train), train)
-        self._waiting, self._updates = Counts.zero(best.layout), 1
-        return self._summary(best), best.score
+    def _take(self, model: TreeModel, rows: TreeRows) -> None:
+        """Set the parameters, and the counts that they come from."""
+        self._set_parameters(model.layout, model.theta)
+        self._counts = expected_counts(model.layout, self._current(rows), rows)
+        self._waiting, self._updates = Counts.zero(model.layout), 1
 
     def _finish(self, rows: WeightedRows) -> None:
         self.value_counts_ = rows.value_counts(self.encoder_.cardinalities_)
         layout, train = self._layout_, self._tree_rows(self.tree_, rows)
         self._counts = expected_counts(layout, self._current(train), train)
-        self._set_parameters(layout, layout.normalised(self._counts.counts + self._prior(layout)))
+        theta = self._prior(layout).maximise(self._counts.counts, self._theta)
+        self._set_parameters(layout, theta)
 
     def relearned(self, rows: WeightedRows) -> Self:
         """Return the same tree with what other rows say: one step of EM from its parameters."""
@@ -187,7 +172,7 @@ class TreeLearner(DensityLearner):
         self._updates += 1
         # A step of one is EM over the counts alone; else earlier chunks count too.
         weight = new.weight if step == 1 else total
-        self._set_parameters(layout, layout.normalised(mixed * weight + self._prior(layout)))
+        self._set_parameters(layout, self._prior(layout).maximise(mixed * weight, self._theta))
 
     def _current(self, rows: TreeRows) -> Floats:
         """Return the parameters to count rows under: any will do where nothing is hidden."""
@@ -200,7 +185,7 @@ class TreeLearner(DensityLearner):
         rng = np.random.default_rng(self.random_state)
         self.value_counts_ = rows.value_counts(self.encoder_.cardinalities_)
         tree = self._tree(rows)
-        layout = self._layout(tree, self._states(tree)[-1])
+        layout = self._layout(tree, self._states(tree))
         self._set_parameters(layout, self._first(layout, self._tree_rows(tree, rows), rng))
         self._counts, self._waiting, self._updates = Counts.zero(layout), Counts.zero(layout), 0
 

@@ -11,10 +11,10 @@ import numpy as np
 from expecta.common.arrays import Floats, Ints
 from expecta.learn.trees.expectation import TreeRows, expected_counts, log_likelihoods
 from expecta.learn.trees.layout import TreeLayout
+from expecta.learn.trees.tree_priors import TreePrior
 
-BATCH_EPOCHS = 4  # in batches, before the steps over all rows ...
-MIN_BATCHES = 10  # ... if there are so many of them
-FIRST_STEP, LAST_STEP = 0.5, 0.1  # weight of a new batch against the counts so far
+MIN_BATCHES = 10  # from which on rows are learned in batches, before the steps over all
+MIN_STEP = 0.1  # weight of the last batch against the counts so far
 HEAT_EPOCHS = 8  # over all rows, until half of the starts are left
 STAY_PROBABILITY = 0.8  # of the same state at parent and child, at the start
 PROTOTYPE_SHARE = 0.5  # of the prototype's own value against the column's distribution
@@ -25,8 +25,10 @@ class EMSchedule:
     """How long to learn, and when to stop."""
 
     max_epochs: int = 100  # over all rows at once, at least one
+    batch_epochs: int = 4  # in batches before that, if there are at least ten of them
     batch_size: int | None = None
-    patience: int = 4  # epochs without a better held-out score
+    first_step: float = 0.5  # weight of the first batches against the counts so far
+    patience: int = 4  # epochs without a better score
     tolerance: float = 1e-4  # relative gain that counts as better
 
     def rows_per_batch(self, n_rows: int) -> int:
@@ -37,19 +39,19 @@ class EMSchedule:
 class EMProblem(NamedTuple):
     """What all starts learn from, and how."""
 
-    prior: Floats  # counts to add, laid out like θ
+    prior: TreePrior
     rows: TreeRows
-    held_out: TreeRows
+    held_out: TreeRows | None  # None: the score is that of the rows themselves
     schedule: EMSchedule
-    report: Callable[..., None]  # told the held-out score after each epoch
+    report: Callable[..., None]  # told the score after each epoch
 
 
 class TreeModel(NamedTuple):
-    """A tree-shaped model, its held-out score, and how it was reached."""
+    """A tree-shaped model, its score, and how it was reached."""
 
     layout: TreeLayout
     theta: Floats
-    score: float  # mean log-likelihood of the held-out rows
+    score: float  # mean log-likelihood of the held-out rows, or of the rows before the last step
     history: list[float]  # the score after each epoch
 
 
@@ -79,44 +81,44 @@ def learn(
 def _settle(
     layout: TreeLayout, theta: Floats, problem: EMProblem, rng: np.random.Generator
 ) -> TreeModel:
-    """Learn in batches: each moves the counts by a step, annealed from 0.5 to 0.1.
+    """Learn in batches: each moves the counts by a step that is annealed to 0.1.
 
     The parameters are those of the counts so far (stepwise EM).
     """
-    rows = problem.rows
-    n_batches = len(rows) // problem.schedule.rows_per_batch(len(rows))
-    epochs = BATCH_EPOCHS if n_batches >= MIN_BATCHES else 0
-    steps = iter(np.geomspace(FIRST_STEP, LAST_STEP, n_batches * epochs).tolist())
+    rows, schedule = problem.rows, problem.schedule
+    n_batches = len(rows) // schedule.rows_per_batch(len(rows))
+    epochs = schedule.batch_epochs if n_batches >= MIN_BATCHES else 0
+    steps = iter(np.geomspace(schedule.first_step, MIN_STEP, n_batches * epochs).tolist())
     counts = None
     history = []
     for _ in range(epochs):
         order = rng.permutation(len(rows))
+        total = 0.0
         for batch in range(n_batches):
             expected = expected_counts(layout, theta, rows, np.sort(order[batch::n_batches]))
             new = expected.counts * (rows.weight.sum() / expected.weight)
             step = next(steps)
             counts = new if counts is None else (1 - step) * counts + step * new
-            theta = layout.normalised(counts + problem.prior)
-        history.append(mean_log_likelihood(layout, theta, problem.held_out))
+            theta = problem.prior.maximise(counts, theta)
+            total += expected.log_likelihood
+        history.append(_score(layout, theta, problem, total / rows.weight.sum()))
         problem.report(history[-1])
-    score = history[-1] if history else mean_log_likelihood(layout, theta, problem.held_out)
-    return TreeModel(layout, theta, score, history)
+    return TreeModel(layout, theta, history[-1] if history else -np.inf, history)
 
 
 def climb(model: TreeModel, problem: EMProblem) -> TreeModel:
-    """Take full steps of EM until the held-out score stops rising; return the best model.
+    """Take full steps of EM until the score stops rising; return the best model.
 
-    A step never lowers the likelihood of the rows times the prior. A start that has not
-    learned yet is no candidate, however lucky its score.
+    A start that has not learned yet is no candidate, however lucky its score.
     """
     schedule = problem.schedule
     best = model if model.history else model._replace(score=-np.inf)
     theta, waited = model.theta, 0
     history = list(model.history)
     for _ in range(max(1, schedule.max_epochs)):
-        counts = expected_counts(model.layout, theta, problem.rows).counts
-        theta = model.layout.normalised(counts + problem.prior)
-        score = mean_log_likelihood(model.layout, theta, problem.held_out)
+        expected = expected_counts(model.layout, theta, problem.rows)
+        theta = problem.prior.maximise(expected.counts, theta)
+        score = _score(model.layout, theta, problem, expected.log_likelihood / expected.weight)
         history.append(score)
         problem.report(score)
         goal = best.score + schedule.tolerance * abs(best.score) if best.history else -np.inf
@@ -128,54 +130,47 @@ def climb(model: TreeModel, problem: EMProblem) -> TreeModel:
     return best._replace(history=history)
 
 
-# -- where learning starts from, and what it is pulled towards ------------------------
+def _score(layout: TreeLayout, theta: Floats, problem: EMProblem, before: float) -> float:
+    """Score parameters on held-out rows; else by the rows before the step, which is free."""
+    if problem.held_out is None:
+        return before
+    return mean_log_likelihood(layout, theta, problem.held_out)
 
 
-def prior_counts(layout: TreeLayout, marginals: Sequence[Floats], pseudo_count: float) -> Floats:
-    """Return counts to add: to transitions evenly, to values as in the whole column.
-
-    ``marginals`` are the distributions of the columns, in the order of the tree's nodes.
-    """
-    prior = np.empty(layout.size)
-    for node, marginal in enumerate(marginals):
-        layout.transitions(prior, node)[:] = pseudo_count / layout.states[node]
-        layout.values(prior, node)[:] = pseudo_count * marginal
-    return prior
-
-
-def visible_prior(layout: TreeLayout, marginals: Sequence[Floats], pseudo_count: float) -> Floats:
-    """Return counts to add where the states are the values: these stay what they are."""
-    prior = np.empty(layout.size)
-    for node, marginal in enumerate(marginals):
-        layout.transitions(prior, node)[:] = pseudo_count * marginal
-        layout.values(prior, node)[:] = np.eye(len(marginal))
-    return prior
+# -- where learning starts from -------------------------------------------------------
 
 
 def prototype_start(
     layout: TreeLayout, marginals: Sequence[Floats], rows: TreeRows, rng: np.random.Generator
 ) -> Floats:
-    """Start as a mixture with a random row for each state.
+    """Start as a mixture with a random row for each state that all variables share.
 
     State k of every variable is that of prototype k: a value is the prototype's or one of
     the column's, and neighbours mostly share their state. EM begins with clusters of rows
-    and finds local states from there; from random tables it ends in far worse optima.
+    and finds local states from there; from random tables it ends in far worse optima. Clamped
+    states emit the prototype's value alone, and one further state every value.
     """
     theta = np.empty(layout.size)
-    states = int(np.max(layout.states))
+    shared = layout.shared
     chance = rows.weight / rows.weight.sum()
-    enough = np.count_nonzero(chance) >= states
-    prototypes = rng.choice(len(rows), states, replace=not enough, p=chance)
+    enough = np.count_nonzero(chance) >= shared
+    prototypes = rng.choice(len(rows), shared, replace=not enough, p=chance)
     for node, marginal in enumerate(marginals):
-        k, above = int(layout.states[node]), int(layout.above[node])
+        k, card = int(layout.states[node]), len(marginal)
         values = layout.values(theta, node)
-        values[:] = marginal
-        codes: Ints = rows.columns[node, prototypes[:k]]
-        known = codes < len(marginal)
-        values[known] *= 1.0 - PROTOTYPE_SHARE
-        values[np.flatnonzero(known), codes[known]] += PROTOTYPE_SHARE
+        codes: Ints = rows.columns[node, prototypes].astype(np.int64)
+        known = codes < card
+        if k > shared:
+            codes = np.where(known, codes, rng.choice(card, shared, p=marginal))
+            values[:] = np.eye(card)[np.append(codes, np.arange(k - shared) % card)]
+        else:
+            values[:] = marginal
+            values[known] *= 1.0 - PROTOTYPE_SHARE
+            values[np.flatnonzero(known), codes[known]] += PROTOTYPE_SHARE
         transitions = layout.transitions(theta, node)
         transitions[:] = 1.0 / k
-        if above == k:
-            transitions[:] = (1.0 - STAY_PROBABILITY) / k + STAY_PROBABILITY * np.eye(k)
+        if len(transitions) > 1:
+            same = np.arange(shared)
+            transitions[same] *= 1.0 - STAY_PROBABILITY
+            transitions[same, same] += STAY_PROBABILITY
     return theta

@@ -46,9 +46,14 @@ class Counts:
 
     counts: Floats
     weight: float
+    log_likelihood: float = 0.0  # of the rows, under the parameters that they were counted with
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(self.counts + other.counts, self.weight + other.weight)
+        return Counts(
+            self.counts + other.counts,
+            self.weight + other.weight,
+            self.log_likelihood + other.log_likelihood,
+        )
 
     @classmethod
     def zero(cls, layout: TreeLayout) -> Counts:
@@ -103,7 +108,8 @@ class TreeRows:
 
 def log_likelihoods(layout: TreeLayout, theta: Floats, table: TreeRows) -> Floats:
     """Compute log-likelihoods. Cost: K² multiply-adds per row and node.  # (rows,)."""
-    return _Run(layout, theta, table).up(np.arange(len(table)))
+    with _one_blas_thread():
+        return _Run(layout, theta, table).up(np.arange(len(table)))
 
 
 def expected_counts(
@@ -115,15 +121,14 @@ def expected_counts(
     3 K² multiply-adds per row and node.
     """
     rows = np.arange(len(table)) if rows is None else rows
-    run = _Run(layout, theta, table)
-    sums = run.down(rows)
-    start, states = run.tree.tables.leaf_start.tolist(), layout.states.tolist()
-    values = [
-        sums.leaf[a:b].reshape(-1, k)[:-1].T.reshape(-1)
-        for a, b, k in zip(start[:-1], start[1:], states, strict=True)
-    ]
+    with _one_blas_thread():
+        run = _Run(layout, theta, table)
+        sums, log_likelihood = run.down(rows)
     transitions = sums.counts * theta[: len(sums.counts)]
-    return Counts(np.concatenate([transitions, *values]), float(np.sum(table.weight[rows])))
+    counts = np.concatenate([transitions, sums.leaf[layout.value_index]])
+    weight = table.weight[rows]
+    total = float(weight[weight > 0] @ log_likelihood[weight > 0])
+    return Counts(counts, float(np.sum(weight)), total)
 
 
 class _Run:
@@ -144,8 +149,7 @@ class _Run:
             message_start=message_start,
             log_scale=np.empty(len(patterns.value)),
         )
-        with _one_blas_thread():
-            patterns_up(TreePass(tables, patterns, shared))
+        patterns_up(TreePass(tables, patterns, shared))
         possible = message > 0
         inverse = np.where(possible, 1.0 / np.where(possible, message, 1.0), 0.0)
         self.tree = TreePass(tables, patterns, shared._replace(inverse=inverse))
@@ -155,17 +159,16 @@ class _Run:
         no_sums = DownSums(*[np.zeros((self._n_parts(rows), 0))] * 3)
         return self._visit(rows, no_sums, learn=False)
 
-    def down(self, rows: Ints) -> DownSums:
-        """Return the sums over rows, through all nodes."""
+    def down(self, rows: Ints) -> tuple[DownSums, Floats]:
+        """Return the sums over rows, through all nodes, and the rows' log-likelihoods."""
         tables, patterns, shared = self.tree
         sizes = (len(shared.message), int(tables.a_start[-1]), len(tables.leaf))
         parts = DownSums(*(np.zeros((self._n_parts(rows), size)) for size in sizes))
-        self._visit(rows, parts, learn=True)
+        log_likelihood = self._visit(rows, parts, learn=True)
         sums = DownSums(*(part.sum(axis=0) for part in parts))
         buffer = np.empty(int(np.max(np.diff(patterns.start) * tables.states)))
-        with _one_blas_thread():
-            patterns_down(self.tree, buffer, sums)  # once for all rows
-        return sums
+        patterns_down(self.tree, buffer, sums)  # once for all rows
+        return sums, log_likelihood
 
     def _visit(self, rows: Ints, sums: DownSums, learn: bool) -> Floats:
         """Pass over the rows in parts, one for each row of the sums."""
@@ -178,8 +181,7 @@ class _Run:
             own_sums = DownSums(*(array[part] for array in sums))
             out = log_likelihood[first:last]
             calls.append((self.tree, columns, rows[first:last], weight, learn, own_sums, out))
-        with _one_blas_thread():
-            run_on_threads(_visit, calls, current().n_threads())
+        run_on_threads(_visit, calls, current().n_threads())
         return log_likelihood
 
     def _n_parts(self, rows: Ints) -> int:
@@ -241,18 +243,14 @@ def _visit(
 
 
 def _tables(layout: TreeLayout, theta: Floats) -> TreeTables:
-    children = layout.tree.children
-    sizes = (layout.cardinalities.astype(np.int64) + 1) * layout.states
-    leaf = []  # by value, with a last row of ones for "unknown"
-    for node, states in enumerate(layout.states.tolist()):
-        leaf += [layout.values(theta, node).T.reshape(-1), np.ones(states)]
+    child_start, children = layout.tree.child_lists
     return TreeTables(
-        child_start=np.concatenate([[0], np.cumsum([len(c) for c in children])]),
-        children=np.array([c for below in children for c in below], np.int64),
+        child_start=child_start,
+        children=children,
         states=layout.states.astype(np.int64),
         above=layout.above.astype(np.int64),
         theta=theta,
         a_start=layout.a_start,
-        leaf=np.concatenate(leaf),
-        leaf_start=np.concatenate([[0], np.cumsum(sizes)]),
+        leaf=np.append(theta, 1.0)[layout.leaf_index],  # 1 for an unknown value
+        leaf_start=layout.leaf_start,
     )

@@ -10,7 +10,8 @@ B_v of values per state. The four tree models differ in states alone:
     independent     one state each
     naive Bayes     a star; the states are the values
     Chow-Liu        the tree of greatest information; the states are the values
-    latent tree     the same tree; K hidden states each
+    latent tree     the same tree; K hidden states each, and at a column of few values beside
+                    numbers one more for each value
 
 All tables lie in one flat array θ, row after row. Expected counts have the same layout,
 so that learning is a sum of such arrays and one division.
@@ -44,6 +45,11 @@ class TreeLayout:
     tree: RootedTree
     states: Ints
     cardinalities: Ints
+
+    @cached_property
+    def shared(self) -> int:
+        """Number of states that every node has: K."""
+        return int(np.min(self.states))
 
     @cached_property
     def above(self) -> Ints:
@@ -88,6 +94,34 @@ class TreeLayout:
         """View the values of a node.  # (states, values)."""
         flat = theta[self.b_start[node] : self.b_start[node + 1]]
         return flat.reshape(int(self.states[node]), int(self.cardinalities[node]))
+
+    @cached_property
+    def leaf_start(self) -> Ints:
+        """Where each node's likelihoods start: a row of states for each value.  # (nodes + 1,).
+
+        The last row of a node is that of an unknown value.
+        """
+        sizes = (self.cardinalities.astype(np.int64) + 1) * self.states
+        return np.concatenate([[0], np.cumsum(sizes)])
+
+    @cached_property
+    def leaf_index(self) -> Ints:
+        """Which parameter each likelihood is; ``size`` for those of unknown values."""
+        index = np.full(int(self.leaf_start[-1]), self.size)
+        for node, (states, card) in enumerate(zip(self.states, self.cardinalities, strict=True)):
+            first, b = int(self.leaf_start[node]), int(self.b_start[node])
+            n = int(states) * int(card)
+            own = np.arange(b, b + n).reshape(int(states), int(card))
+            index[first : first + n] = own.T.reshape(-1)
+        return index
+
+    @cached_property
+    def value_index(self) -> Ints:
+        """Where among the likelihoods each parameter of values is: the inverse."""
+        known = np.flatnonzero(self.leaf_index < self.size)
+        index = np.empty(len(known), np.int64)
+        index[self.leaf_index[known] - self.a_start[-1]] = known
+        return index
 
     def normalised(self, counts: Floats) -> Floats:
         """Divide every row by its sum; a row of zeros becomes even."""

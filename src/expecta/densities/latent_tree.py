@@ -1,0 +1,376 @@
+"""Learn a tree of hidden states, the default density: how many states, and from which starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from expecta.common.arrays import Floats, Ints
+from expecta.common.checks import check_integer, check_number
+from expecta.densities.density_learner import LearningOutcome, LearningTask, independent_scores
+from expecta.densities.tree_learner import TreeLearner
+from expecta.learn.information import edge_information
+from expecta.learn.trees.em import EMProblem, EMSchedule, TreeModel, learn, prototype_start
+from expecta.learn.trees.expectation import TreeRows, log_likelihoods
+from expecta.learn.trees.layout import TreeLayout
+from expecta.learn.trees.tree import RootedTree
+from expecta.learn.trees.tree_priors import LatentPrior
+from expecta.learn.vtrees import balanced_by_information
+from expecta.learn.weighted_rows import WeightedRows
+from expecta.tables import Encoder
+
+TREES = "chow-liu", "balanced"
+MAX_STATES = 2048
+MAX_BINS = 32  # of the default encoder: smooth leaves can afford them
+MAX_EDGE_BINS = 12  # that information is counted over
+MAX_CLAMPED = 8  # values of a column with states of their own
+PSEUDO_COUNTS = 2.0, 0.1  # with columns of numbers, and without
+FOLDS, FOLD_EPOCHS = 5, 30  # of cross-validation
+MAX_FOLD_ROWS, MAX_FOLD_CELLS = 2000, 200_000  # from here on a tenth is held out once
+MAX_CHOICE_ROWS = 20_000  # that the number of states is chosen with
+LAST_EPOCHS, LAST_STEP = 4, 0.2  # over all rows, where these are more
+RESTARTS = 4, 2  # of small tables and of others
+MAX_RESTARTS = 8  # where rows to hold out are given
+MAX_WORK = 50_000_000_000  # multiply-adds of one step from every start
+
+Part = tuple[TreeRows, TreeRows]  # to learn from, and to score
+
+
+class LearningPlan(NamedTuple):
+    """How to learn a tree with any number of states."""
+
+    tree: RootedTree
+    schedule: EMSchedule
+    restarts: int
+    task: LearningTask
+
+
+class StatesChoice(NamedTuple):
+    """A number of states, 0 for independent columns, and what held-out rows say of it."""
+
+    size: int
+    models: list[TreeModel]  # one for each part of the rows
+    scores: Floats  # log-likelihood of each held-out row
+    score: float  # their mean
+
+
+class LatentTree(TreeLearner):
+    """A tree of hidden states, one at each column: the default density.
+
+    The tree is Chow and Liu's, by information that is corrected for chance, or one that is
+    balanced; the hidden states of neighbours depend on each other, and each column on its own.
+    It fits far better than a tree over the columns themselves. A state's bins of numbers are
+    drawn towards a normal curve of their own, so that many bins do little harm to few rows; and
+    beside numbers, states of a column with at most 8 values stand for one value each, so that
+    what such columns tell about each other is kept. See :mod:`expecta.learn.trees.tree_priors`.
+
+    Learned by EM that starts from random prototype rows: first in batches with an annealed step
+    where rows are many, then over all rows.
+
+    Parameters
+    ----------
+    states
+        Number of hidden states K, or several to try in turn, the smallest first, as long as
+        the held-out score rises: in five-fold cross-validation below 2,000 rows (and 200,000
+        cells), else on the rows held out, with at most 20,000 rows. If none of several beats
+        independent columns by more than a standard error, columns are independent.
+    tree
+        "chow-liu", the tree of greatest information, fits best. "balanced" is as deep as the
+        logarithm of the number of columns: its vtree suits a circuit of many columns better.
+    pseudo_count
+        Rows added to each distribution of states and of values: to states half as the parent's
+        and half as they are distributed, to values as in the whole column. By default 2 where
+        there are columns of numbers, else 0.1.
+    smoothing
+        Rows added to each distribution of bins of numbers, spread as a normal curve.
+    restarts
+        Starts to try, as many as are cheap; after every few epochs the better half goes on. By
+        default 4 below 2,000 rows, else 2, and 8 where rows to hold out are given.
+    max_epochs
+        Steps of EM over all rows, at most: of each stretch between two choices of starts,
+        and of the last.
+    batch_size
+        Rows of a batch; by default a twentieth of the rows, between 256 and 4,096.
+    patience, tolerance
+        Stop after so many epochs without a relative gain of the score: that of held-out rows
+        if these are given or there are 2,000 rows, else that of the rows themselves.
+    encoder
+        How to read tables; by default ``Encoder(max_bins=32)``.
+    random_state
+        Seed of the starts, batches and held-out rows. The same seed gives the same model
+        on any number of threads.
+
+    Notes
+    -----
+    Cost of an epoch: 3 K² multiply-adds per row and column as matrix products, where
+    rows that agree below a node of the tree are computed once. The circuit has about
+    K² + K x values parameters per column.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.integers(2, size=500)
+    >>> density = LatentTree(states=2).fit(np.column_stack([x, x, 1 - x]))
+    >>> bool(density.score([[1, 1, 0]]) > np.log(0.4))
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        states: int | Sequence[int] = (2, 4, 8, 16, 32),
+        tree: str = "chow-liu",
+        pseudo_count: float | None = None,
+        smoothing: float = 100.0,
+        restarts: int | None = None,
+        max_epochs: int = 100,
+        batch_size: int | None = None,
+        patience: int = 4,
+        tolerance: float = 1e-4,
+        encoder: Encoder | None = None,
+        random_state: int | None = 0,
+    ) -> None:
+        self.states = states
+        self.tree = tree
+        self.pseudo_count = pseudo_count  # type: ignore[assignment]
+        self.smoothing = smoothing
+        self.restarts = restarts
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.patience = patience
+        self.tolerance = tolerance
+        self.encoder = encoder
+        self.random_state = random_state
+
+    # -- the tree, its states and their prior -----------------------------------------
+
+    def _default_encoder(self) -> Encoder:
+        return Encoder(max_bins=MAX_BINS)
+
+    def _tree(self, rows: WeightedRows) -> RootedTree:
+        if self.tree not in TREES:
+            raise ValueError(f"tree is one of {', '.join(TREES)}, not {self.tree!r}")
+        # bits that are rare coincide by chance: a row that is added tells these apart
+        added = 0.0 if np.any(self._ordered) else 1.0
+        codes, cards = self._coarse(rows.codes)
+        information = edge_information(codes, cards, rows.weight, pseudo_count=added)
+        if self.tree == "chow-liu":
+            return RootedTree.greatest(information)
+        information = np.maximum(information, 0.0)
+        return RootedTree.promoted(balanced_by_information(information), information)
+
+    def _coarse(self, codes: Ints) -> tuple[Ints, Ints]:
+        """Join neighbouring bins of numbers to few of about equal weight."""
+        coarse, cards, ordered = codes.copy(), self.encoder_.cardinalities_.copy(), self._ordered
+        for variable in np.flatnonzero(ordered > MAX_EDGE_BINS).tolist():
+            bins = int(ordered[variable])
+            counts = self.value_counts_[variable][:bins]
+            middle = (np.cumsum(counts) - counts / 2) / max(counts.sum(), 1e-300)
+            group = np.unique(np.floor(middle * MAX_EDGE_BINS), return_inverse=True)[1]
+            others = group[-1] + 1 + np.arange(cards[variable] - bins)  # "missing" as a value
+            lookup = np.concatenate([group, others, [-1]])
+            coarse[:, variable] = lookup[codes[:, variable]]
+            cards[variable] = len(lookup) - 1 - bins + group[-1] + 1
+        return coarse, cards
+
+    @property
+    def _ordered(self) -> Ints:
+        """How many of each column's values are bins of numbers, where they are many."""
+        return np.array(
+            [
+                column.plain.cardinality
+                if column.ordered and column.kind != "code" and column.cardinality > MAX_CLAMPED
+                else 0
+                for column in self.encoder_.columns_
+            ]
+        )
+
+    def _sizes(self) -> list[int]:
+        wanted = np.unique(np.asarray(self.states))
+        good = wanted.dtype.kind in "iu" and len(wanted) and wanted[0] >= 1
+        if not good or wanted[-1] > MAX_STATES:
+            raise ValueError(f"states are numbers from 1 to {MAX_STATES:,}, not {self.states!r}")
+        return [int(k) for k in wanted]
+
+    def _states(self, tree: RootedTree) -> Ints:
+        return self._states_of(tree, self._sizes()[-1])
+
+    def _states_of(self, tree: RootedTree, size: int) -> Ints:
+        """Return the states at each node: K, and one for each value where they are clamped.
+
+        A size of 0 is a single state each.
+        """
+        cards = self.encoder_.cardinalities_[tree.variable]
+        # K is the least number of states, so that at least one column must not be clamped
+        clamped = (cards <= MAX_CLAMPED) & (cards > 1) & np.any(self._ordered > 0)
+        states = np.where(clamped, size + cards, size) if size else np.ones_like(cards)
+        return states.astype(np.int32)
+
+    def _prior(self, layout: TreeLayout) -> LatentPrior:
+        return self._prior_of(layout, self._node_marginals(layout))
+
+    def _prior_of(self, layout: TreeLayout, marginals: Sequence[Floats]) -> LatentPrior:
+        smoothing = check_number("smoothing", self.smoothing)
+        ordered = self._ordered[layout.tree.variable]
+        return LatentPrior(layout, marginals, ordered, self._pseudo_count(), smoothing)
+
+    def _pseudo_count(self) -> float:
+        if self.pseudo_count is None:
+            return PSEUDO_COUNTS[0 if np.any(self._ordered) else 1]
+        return super()._pseudo_count()
+
+    # -- learning ---------------------------------------------------------------------
+
+    def _learn(self, task: LearningTask) -> LearningOutcome:
+        sizes, everything = self._sizes(), task.everything
+        small = everything is not None and (
+            len(everything.codes) < MAX_FOLD_ROWS and everything.codes.size < MAX_FOLD_CELLS
+        )
+        restarts = RESTARTS[0 if small else 1]
+        if everything is None:
+            restarts = MAX_RESTARTS
+        if self.restarts is not None:
+            restarts = check_integer("restarts", self.restarts, 1)
+        plan = LearningPlan(self._tree(task.rows), self._schedule(), restarts, task)
+        if everything is not None and small and len(sizes) > 1 and len(everything.codes) >= FOLDS:
+            return self._learn_in_turn(plan, sizes, everything)
+
+        tree = plan.tree
+        rows, held_out = (
+            self._tree_rows(tree, _sample(part, task.rng)) for part in (task.rows, task.held_out)
+        )
+        choice = self._choose(plan, sizes, [(rows, held_out)], stop=not small)
+        model, score = choice.models[0], choice.score
+        if len(rows) < len(task.rows.codes):
+            rows = self._tree_rows(tree, task.rows)
+            model = self._go_on(plan, model, rows, held_out)
+            score = model.score
+        self._take(model, rows)
+        return LearningOutcome(self._summary(model), score)
+
+    def _learn_in_turn(
+        self, plan: LearningPlan, sizes: Sequence[int], rows: WeightedRows
+    ) -> LearningOutcome:
+        """Choose the size by cross-validation, and then learn from all rows."""
+        epochs = min(FOLD_EPOCHS, plan.schedule.max_epochs)
+        brief = plan._replace(schedule=replace(plan.schedule, max_epochs=epochs), restarts=1)
+        fold = plan.task.rng.permutation(len(rows.codes)) % FOLDS
+        parts = [
+            (
+                self._tree_rows(plan.tree, rows[np.flatnonzero(fold != k)]),
+                self._tree_rows(plan.tree, rows[np.flatnonzero(fold == k)]),
+            )
+            for k in range(FOLDS)
+        ]
+        choice = self._choose(brief, sizes, parts, stop=False)
+        merged = self._tree_rows(plan.tree, rows.merged())
+        model = self._fit(plan, choice.size, merged)
+        self._take(model, merged)
+        how = f"{self._summary(model)}, chosen by {FOLDS} folds"
+        weight = np.concatenate([out.weight for _, out in parts])
+        independent = float(np.average(self._alone(parts), weights=weight))
+        return LearningOutcome(how, choice.score, independent, len(rows.codes))
+
+    def _choose(
+        self, plan: LearningPlan, sizes: Sequence[int], parts: list[Part], *, stop: bool
+    ) -> StatesChoice:
+        """Try sizes while the held-out score rises; with ``stop`` it ends the learning too."""
+        weight = np.concatenate([out.weight for _, out in parts])
+
+        def attempt(size: int) -> StatesChoice:
+            models = [self._fit(plan, size, rows, out if stop else None) for rows, out in parts]
+            scores = np.concatenate(
+                [
+                    log_likelihoods(model.layout, model.theta, out)
+                    for model, (_, out) in zip(models, parts, strict=True)
+                ]
+            )
+            return StatesChoice(size, models, scores, float(np.average(scores, weights=weight)))
+
+        best = attempt(sizes[0])
+        for size in sizes[1:]:
+            choice = attempt(size)
+            if choice.score <= best.score:
+                break
+            best = choice
+        if len(sizes) == 1:
+            return best
+        gain = best.scores - self._alone(parts)
+        mean = np.average(gain, weights=weight)
+        error = np.sqrt(weight @ (gain - mean) ** 2) / weight.sum()  # a weight is a repetition
+        return best if mean > error else attempt(0)
+
+    def _fit(
+        self,
+        plan: LearningPlan,
+        size: int,
+        rows: TreeRows,
+        held_out: TreeRows | None = None,
+        start: Floats | None = None,
+    ) -> TreeModel:
+        """Learn one size, until the score of held-out rows or of the rows stops rising."""
+        tree, rng = plan.tree, plan.task.rng
+        layout = self._layout(tree, self._states_of(tree, size))
+        marginals = self._marginals_of(rows)
+        prior = self._prior_of(layout, [marginals[x] for x in tree.variable.tolist()])
+        report = partial(plan.task.report, what=f"with {size} states")
+        problem = EMProblem(prior, rows, held_out, plan.schedule, report)
+        if start is not None:
+            return learn(layout, [start], problem, rng)
+        restarts = plan.restarts if size else 1
+        if self.restarts is None:
+            work = 3 * len(rows) * int(np.sum(layout.states.astype(np.int64) * layout.above))
+            restarts = max(1, min(restarts, MAX_WORK // work))
+        starts = [prototype_start(layout, prior.marginals, rows, rng) for _ in range(restarts)]
+        return learn(layout, starts, problem, rng)
+
+    def _go_on(
+        self, plan: LearningPlan, model: TreeModel, rows: TreeRows, held_out: TreeRows
+    ) -> TreeModel:
+        """Learn from all rows what was learned from some: an epoch in batches, and a few more."""
+        epochs = min(LAST_EPOCHS, plan.schedule.max_epochs)
+        last = replace(plan.schedule, max_epochs=epochs, batch_epochs=1, first_step=LAST_STEP)
+        size = 0 if np.all(model.layout.states == 1) else model.layout.shared
+        return self._fit(plan._replace(schedule=last), size, rows, held_out, model.theta)
+
+    def _alone(self, parts: list[Part]) -> Floats:
+        """Return the log-likelihood of each held-out row if the columns were independent."""
+        return np.concatenate(
+            [independent_scores(out.codes, self._marginals_of(rows)) for rows, out in parts]
+        )
+
+    def _marginals_of(self, rows: TreeRows) -> list[Floats]:
+        counts = WeightedRows(rows.codes, rows.weight).value_counts(self.encoder_.cardinalities_)
+        return self._marginals(counts)
+
+    def _first(self, layout: TreeLayout, rows: TreeRows, rng: np.random.Generator) -> Floats:
+        return prototype_start(layout, self._node_marginals(layout), rows, rng)
+
+    def _schedule(self) -> EMSchedule:
+        batch = self.batch_size
+        return EMSchedule(
+            max_epochs=check_integer("max_epochs", self.max_epochs, 1),
+            batch_size=None if batch is None else check_integer("batch_size", batch, 1),
+            patience=check_integer("patience", self.patience, 1),
+            tolerance=check_number("tolerance", self.tolerance),
+        )
+
+    def _summary(self, model: TreeModel) -> str:
+        return f"{model.layout.shared} states each, {len(model.history)} epochs"
+
+    def _min_step(self) -> float:
+        return float((self._updates + 2) ** -0.6)
+
+    def _current(self, rows: TreeRows) -> Floats:
+        return self._theta
+
+
+def _sample(rows: WeightedRows, rng: np.random.Generator) -> WeightedRows:
+    """Return so many rows as the choice of states needs."""
+    if len(rows.codes) <= MAX_CHOICE_ROWS:
+        return rows
+    return rows[np.sort(rng.choice(len(rows.codes), MAX_CHOICE_ROWS, replace=False))]
