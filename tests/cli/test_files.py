@@ -18,7 +18,7 @@ import expecta
 from commands import bad, good, parsed, run
 from expecta import Pair, Vtree, random_probabilistic, random_regression
 from expecta.cli.app import INPUTS, OUTPUTS, PANELS
-from expecta.files.container import Container
+from expecta.files.container import VERSION, Container
 
 ROOT = Path(__file__).parents[2]
 
@@ -104,7 +104,7 @@ def wrong(place, tmp_path):
     (tmp_path / "cut.expecta").write_bytes(data[: len(data) // 2])
     (tmp_path / "text.expecta").write_text("hello")
     found = Container.from_bytes("", data)
-    newer = found.to_bytes().replace(b'"expecta":"2"', b'"expecta":"9"', 1)
+    newer = found.to_bytes().replace(b'"expecta":"%d"' % VERSION, b'"expecta":"9"', 1)
     assert newer != data
     (tmp_path / "newer.expecta").write_bytes(newer)
     (tmp_path / "empty.csv").write_text("")

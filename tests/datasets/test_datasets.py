@@ -214,10 +214,10 @@ def test_boolean_encoder_frames_and_mistakes():
     assert np.all(encoder.transform(array).sum(axis=1) == 2)
     for problem, act in {
         "X has 1 features": lambda: encoder.transform(array[:, :1]),
-        "no column 'x0'": lambda: encoder.transform({"a": [1]}),
+        "none of the model's columns; they are 'x0', 'x1'": lambda: encoder.transform({"a": [1]}),
         "there is no column 'sax'": lambda: BooleanEncoder(discrete=["sax"]).fit(table),
         "n_bins": lambda: BooleanEncoder(n_bins=0).fit(table),
-        "0 rows": lambda: BooleanEncoder().fit({}),
+        "0 feature": lambda: BooleanEncoder().fit({}),
     }.items():
         with pytest.raises(ValueError, match=problem):
             act()

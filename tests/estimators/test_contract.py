@@ -122,9 +122,8 @@ def test_regression(fitted, name):
     distribution = model.predict_distribution(MISSING)
     low, high = distribution.interval(0.8)
     assert np.all(low < high)
-    np.testing.assert_allclose(
-        distribution.cdf(distribution.quantile(0.3)[:, None])[:, 0], 0.3, atol=1e-3
-    )
+    level = distribution.cdf(distribution.quantile(0.3)[:, None])[:, 0]
+    np.testing.assert_allclose(level, 0.3, atol=1 / N)  # scores held out may be alike
     np.testing.assert_allclose(distribution.above(1.0), 1 - distribution.cdf(1.0))
     output = model.predict_distribution(MISSING, noise=0.0)
     assert np.all(output.cdf(mean[:, None] + 1e-9)[complete] == 1)

@@ -19,6 +19,7 @@ from expecta import (
 from expecta.circuits import leaf, literal, node
 from expecta.common.errors import FormatError, StructureError, VtreeMismatchError
 from expecta.files import load, save
+from expecta.files.container import VERSION
 from expecta.files.psdd_text import log_complement
 
 VTREES = [
@@ -217,7 +218,7 @@ def test_own_files_are_safetensors_files(tmp_path):
     assert np.array_equal(tensors["p.log_weight"], p.log_weight)
     with safetensors.safe_open(tmp_path / "p", "numpy") as file:
         assert file.metadata() == {
-            "expecta": "2",
+            "expecta": str(VERSION),
             "kind": "probabilistic circuit",
             "header": "{}",
         }

@@ -293,13 +293,12 @@ def split_somewhere(growth, rng):
     allowed = rng.random(len(growth.table.curves[place].basis)) < 0.5
     hot = allowed[growth.table.codes[element.rows, place]]
     parts = tuple(
-        SplitSide(
-            values, element.rows[rows], np.flatnonzero(rng.random(last - first) < 0.4) + first
-        )
-        for values, rows in ((allowed, hot), (~allowed, ~hot))
+        SplitSide(values, np.flatnonzero(rng.random(last - first) < 0.4) + first)
+        for values in (allowed, ~allowed)
     )
+    rows = element.rows
     growth._apply(node, element, Proposal(1.0, place, parts))
-    return [(part.rows, part.positions) for part in parts]
+    return [(rows[side], part.positions) for side, part in zip((hot, ~hot), parts, strict=True)]
 
 
 @given(growths())
@@ -402,12 +401,11 @@ def test_what_a_split_does_not_touch_is_shared():
     growth = Growth(table, np.ones(n), LOSSES["squared"], 1.0, GrowthOptions())
     node, element = next(iter(every_element(growth.root)))
     allowed = np.array([True, False])
-    hot = codes[:, 3] == 0
     before = {id(one) for one, _ in every_element(growth.root)}
     left, right = element.left, element.right
     parts = (
-        SplitSide(allowed, element.rows[hot], np.array([20])),
-        SplitSide(~allowed, element.rows[~hot], np.array([], int)),
+        SplitSide(allowed, np.array([20])),
+        SplitSide(~allowed, np.array([], int)),
     )
     growth._apply(node, element, Proposal(1.0, 3, parts))
     first, second = growth.root.elements

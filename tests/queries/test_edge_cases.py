@@ -355,10 +355,8 @@ def test_one_pair_in_several_threads():
 
 
 def test_progress_bar_appears_only_on_request(capsys, monkeypatch, pair):
-    import expecta.common.settings as settings
-
     clock = iter(range(0, 10_000, 5))
-    monkeypatch.setattr(settings.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("expecta.common.progress.time.monotonic", lambda: next(clock))
     pair.expectation([[0, 0, 0]])
     assert capsys.readouterr().out == ""
     shown = []

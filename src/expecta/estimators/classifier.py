@@ -45,10 +45,6 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
     ----------
     classes_
         The classes, in the order of ``predict_proba``.
-    probability_error_
-        Bound on the error of the expectations of σ(g) that ``predict_proba`` is made of, and
-        for two classes of its result, for any row: ``tol``, and rounding, which grows with the
-        range of g. ``predict_proba(X, return_error=True)`` bounds each probability.
     pair_, circuit_, density_, refined_, penalty_, n_splits_, validation_, subsampled_
         As for `CircuitRegressor`.
     n_features_in_, feature_names_in_
@@ -119,13 +115,6 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         return self
 
     # -- asking -----------------------------------------------------------------------
-
-    @property
-    def probability_error_(self) -> float:
-        """Bound on the error of expectations of σ(g), for any row."""
-        nothing = np.full((1, self.n_features_in_), -1)
-        greatest = float(np.abs(self.pair_.range(nothing)).max())
-        return self.tol + 1e-14 * (2.0 + greatest) if len(self.classes_) > 1 else 0.0
 
     def _classifies(self) -> bool:
         return True
