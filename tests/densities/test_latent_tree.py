@@ -116,6 +116,7 @@ def test_large_tables_choose_with_a_sample(monkeypatch):
     monkeypatch.setattr(latent_tree, "MAX_CHOICE_ROWS", 400)
     table, new = mixed_rows(3000), mixed_rows(3000, seed=1)
     density = LatentTree(encoder=BINS).fit(table)
+    assert density.get_params()["states"] is None
     assert density.learned_.rows == 2700
     assert density.learned_.held_out_rows == 300
     whole = LatentTree(states=8, encoder=BINS).fit(table)
@@ -126,6 +127,20 @@ def test_large_tables_choose_with_a_sample(monkeypatch):
             whole.marginal(name).probabilities,
             atol=0.01,
         )
+
+
+def test_the_default_sizes():
+    few, many, large = np.zeros((1999, 9)), np.zeros((2000, 9)), np.zeros((2000, 201))
+    assert LatentTree()._sizes() == LatentTree()._sizes(few) == [2, 4, 8, 16, 32]
+    assert LatentTree()._sizes(many) == [2, 4, 8, 16, 32, 64]
+    assert LatentTree()._sizes(large) == [2, 4, 8, 16, 32]
+    assert LatentTree(states=[8, 3, 8])._sizes(many) == [3, 8]
+
+
+def test_a_default_choice_of_sizes_goes_through_a_file(tmp_path):
+    density = LatentTree(encoder=BINS).fit(mixed_rows(60))
+    density.save(tmp_path / "density")
+    assert Density.load(tmp_path / "density").get_params()["states"] is None
 
 
 def test_missing_as_a_value_beside_bins_keeps_its_share():

@@ -96,8 +96,8 @@ def _learner(
     **state: Any,
 ) -> DensityLearner:
     """Return a density that has learned, or complain of what does not fit together."""
-    states = parameters.get("states", 1)
-    if any(
+    states = parameters.get("states")
+    if states is not None and any(
         type(number) is not int for number in (states if isinstance(states, list) else [states])
     ):
         raise DomainError("its parameter 'states' is not a whole number, or several")

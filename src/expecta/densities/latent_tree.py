@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,11 +25,13 @@ from expecta.tables import Encoder
 
 TREES = "chow-liu", "balanced"
 MAX_STATES = 2048
+SIZES, LARGE_SIZES = (2, 4, 8, 16, 32), (64,)  # by default; large ones where rows are many ...
+MAX_LARGE_CELLS = 400_000  # ... and the table is no larger: they cost most
 MAX_BINS = 32  # of the default encoder: smooth leaves can afford them
 MAX_EDGE_BINS = 12  # that information is counted over
 MAX_CLAMPED = 8  # values of a column with states of their own
 PSEUDO_COUNTS = 2.0, 0.1  # with columns of numbers, and without
-FOLDS, FOLD_EPOCHS = 5, 30  # of cross-validation
+FOLDS, FOLD_EPOCHS = 5, 30  # of cross-validation, and over all rows after a choice
 MAX_FOLD_ROWS, MAX_FOLD_CELLS = 2000, 200_000  # from here on a tenth is held out once
 MAX_CHOICE_ROWS = 20_000  # that the number of states is chosen with
 LAST_EPOCHS, LAST_STEP = 4, 0.2  # over all rows, where these are more
@@ -77,7 +79,8 @@ class LatentTree(TreeLearner):
         Number of hidden states K, or several to try in turn, the smallest first, as long as
         the held-out score rises: in five-fold cross-validation below 2,000 rows (and 200,000
         cells), else on the rows held out, with at most 20,000 rows. If none of several beats
-        independent columns by more than a standard error, columns are independent.
+        independent columns by more than a standard error, columns are independent. By default
+        2, 4, 8, 16, 32, and 64 where there are 2,000 rows and at most 400,000 cells.
     tree
         "chow-liu", the tree of greatest information, fits best. "balanced" is as deep as the
         logarithm of the number of columns: its vtree suits a circuit of many columns better.
@@ -122,7 +125,7 @@ class LatentTree(TreeLearner):
     def __init__(
         self,
         *,
-        states: int | Sequence[int] = (2, 4, 8, 16, 32),
+        states: int | Sequence[int] | None = None,
         tree: str = "chow-liu",
         pseudo_count: float | None = None,
         smoothing: float = 100.0,
@@ -189,7 +192,11 @@ class LatentTree(TreeLearner):
             ]
         )
 
-    def _sizes(self) -> list[int]:
+    def _sizes(self, codes: Ints | None = None) -> list[int]:
+        if self.states is None:
+            many = codes is not None and len(codes) >= MAX_FOLD_ROWS
+            small = codes is not None and codes.size <= MAX_LARGE_CELLS
+            return [*SIZES, *(LARGE_SIZES if many and small else ())]
         wanted = np.unique(np.asarray(self.states))
         good = wanted.dtype.kind in "iu" and len(wanted) and wanted[0] >= 1
         if not good or wanted[-1] > MAX_STATES:
@@ -226,7 +233,7 @@ class LatentTree(TreeLearner):
     # -- learning ---------------------------------------------------------------------
 
     def _learn(self, task: LearningTask) -> LearningOutcome:
-        sizes, everything = self._sizes(), task.everything
+        sizes, everything = self._sizes(task.rows.codes), task.everything
         small = everything is not None and (
             len(everything.codes) < MAX_FOLD_ROWS and everything.codes.size < MAX_FOLD_CELLS
         )
@@ -247,8 +254,12 @@ class LatentTree(TreeLearner):
         model, score = choice.models[0], choice.score
         if len(rows) < len(task.rows.codes):
             rows = self._tree_rows(tree, task.rows)
-            model = self._go_on(plan, model, rows, held_out)
+            steps = {"batch_epochs": 1, "first_step": LAST_STEP}
+            model = self._go_on(plan, choice, rows, held_out, max_epochs=LAST_EPOCHS, **steps)
             score = model.score
+        elif everything is not None:
+            rows = self._tree_rows(tree, everything.merged())
+            model = self._go_on(plan, choice, rows, max_epochs=FOLD_EPOCHS, batch_epochs=0)
         self._take(model, rows)
         return LearningOutcome(self._summary(model), score)
 
@@ -329,13 +340,19 @@ class LatentTree(TreeLearner):
         return learn(layout, starts, problem, rng)
 
     def _go_on(
-        self, plan: LearningPlan, model: TreeModel, rows: TreeRows, held_out: TreeRows
+        self,
+        plan: LearningPlan,
+        choice: StatesChoice,
+        rows: TreeRows,
+        held_out: TreeRows | None = None,
+        *,
+        max_epochs: int,
+        **schedule: Any,
     ) -> TreeModel:
-        """Learn from all rows what was learned from some: an epoch in batches, and a few more."""
-        epochs = min(LAST_EPOCHS, plan.schedule.max_epochs)
-        last = replace(plan.schedule, max_epochs=epochs, batch_epochs=1, first_step=LAST_STEP)
-        size = 0 if np.all(model.layout.states == 1) else model.layout.shared
-        return self._fit(plan._replace(schedule=last), size, rows, held_out, model.theta)
+        """Learn from all rows what was learned from some."""
+        epochs = min(max_epochs, plan.schedule.max_epochs)
+        plan = plan._replace(schedule=replace(plan.schedule, max_epochs=epochs, **schedule))
+        return self._fit(plan, choice.size, rows, held_out, choice.models[0].theta)
 
     def _alone(self, parts: list[Part]) -> Floats:
         """Return the log-likelihood of each held-out row if the columns were independent."""
