@@ -25,7 +25,7 @@ from expecta.tables import Encoder
 
 TREES = "chow-liu", "balanced"
 MAX_STATES = 2048
-SIZES, LARGE_SIZES = (2, 4, 8, 16, 32), (64,)  # by default; large ones where rows are many ...
+SIZES, LARGE_SIZES = (4, 8, 16, 32), (64,)  # by default; large ones where rows are many ...
 MAX_LARGE_CELLS = 400_000  # ... and the table is no larger: they cost most
 MAX_BINS = 32  # of the default encoder: smooth leaves can afford them
 MAX_EDGE_BINS = 12  # that information is counted over
@@ -80,7 +80,7 @@ class LatentTree(TreeLearner):
         the held-out score rises: in five-fold cross-validation below 2,000 rows (and 200,000
         cells), else on the rows held out, with at most 20,000 rows. If none of several beats
         independent columns by more than a standard error, columns are independent. By default
-        2, 4, 8, 16, 32, and 64 where there are 2,000 rows and at most 400,000 cells.
+        4, 8, 16, 32, and 64 where there are 2,000 rows and at most 400,000 cells.
     tree
         "chow-liu", the tree of greatest information, fits best. "balanced" is as deep as the
         logarithm of the number of columns: its vtree suits a circuit of many columns better.
@@ -242,11 +242,11 @@ class LatentTree(TreeLearner):
             restarts = MAX_RESTARTS
         if self.restarts is not None:
             restarts = check_integer("restarts", self.restarts, 1)
-        plan = LearningPlan(self._tree(task.rows), self._schedule(), restarts, task)
+        tree = self._tree(task.rows if everything is None else everything)
+        plan = LearningPlan(tree, self._schedule(), restarts, task)
         if everything is not None and small and len(sizes) > 1 and len(everything.codes) >= FOLDS:
             return self._learn_in_turn(plan, sizes, everything)
 
-        tree = plan.tree
         rows, held_out = (
             self._tree_rows(tree, _sample(part, task.rng)) for part in (task.rows, task.held_out)
         )
