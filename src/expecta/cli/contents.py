@@ -9,6 +9,7 @@ from typing import Any
 from expecta import Pair, ProbabilisticCircuit, RegressionCircuit, Vtree
 from expecta.circuits.drawing import Drawing
 from expecta.common.errors import DomainError
+from expecta.common.file_input import read_bytes
 from expecta.files.container import VERSION, Container
 from expecta.tables import Encoder
 
@@ -109,9 +110,10 @@ def _same_nodes(vtree: Vtree, other: Vtree) -> bool:
 
 def read(path: Path, vtree_file: Path | None = None) -> Contents:
     """Read a file of any kind that Expecta knows."""
-    if str(path) == "-":
-        raise DomainError("models and circuits are not read from standard input; name a file")
-    data = path.read_bytes()
+    if str(path) == "-" or path.is_fifo():
+        given = "standard input" if str(path) == "-" else f"{path}, a pipe"
+        raise DomainError(f"models and circuits are not read from {given}; name a file")
+    data = read_bytes(path)
     if not Container.recognises(data):
         return _read_text(path, vtree_file)
     kind = Container.from_bytes(str(path), data).kind

@@ -16,6 +16,7 @@ from typing import Any
 from expecta.cli.output import note
 from expecta.common.atomic_files import replace_file
 from expecta.common.errors import DomainError
+from expecta.common.file_input import known_size, read_bytes, read_stream
 
 FORMATS = {
     ".csv": "csv",
@@ -30,7 +31,7 @@ FORMATS = {
     ".jsonl": "json",
     ".ndjson": "json",
 }
-PACKED = (".gz", ".bz2", ".zst")
+PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 RAGGED = "give every line as many cells as the header, and texts with commas quotes"
 MAYBE_ZEROS = re.compile(rb'(?:^|[,;\t\n\r"])0\d')
 ZEROS = r"^0\d+$"
@@ -52,13 +53,13 @@ def read_both(
     """Read a table as ``read`` does, and return the text of CSV beside it."""
     import pyarrow as pa
 
-    if path != "-":
-        Path(path).open("rb").close()  # an error where there is no file
+    file = None if path == "-" else TableFile.of(path)
     kind = "csv" if path == "-" else _format(path, packed=True)
     try:
-        if kind not in ("csv", "tsv"):
-            return _checked(path, _read_binary(path, kind)), None
-        text = CsvText.check(_bytes(path), "\t" if kind == "tsv" else ",", path)
+        if file is not None and kind not in ("csv", "tsv"):
+            return _checked(path, _read_binary(file, kind)), None
+        data = file.unpacked() if file else read_stream(sys.stdin.buffer, "standard input")
+        text = CsvText.check(data, "\t" if kind == "tsv" else ",", path)
         return _checked(path, text.typed(texts, numbers)), text
     except (pa.ArrowException, OSError) as problem:
         lines = str(problem).splitlines() or [type(problem).__name__]
@@ -67,14 +68,34 @@ def read_both(
         raise DomainError(f"{path} cannot be read as {kind}: {first}; {remedy}") from None
 
 
-def _bytes(path: str) -> bytes:
-    """Read a file, unpacked; ``-`` is standard input."""
-    import pyarrow as pa
+@dataclass(frozen=True)
+class TableFile:
+    """A file that can be read twice; what a pipe held is kept in ``data``."""
 
-    if path == "-":
-        return sys.stdin.buffer.read()
-    with pa.input_stream(path) as stream:
-        return bytes(stream.read())
+    path: str
+    data: bytes | None
+
+    @classmethod
+    def of(cls, path: str) -> TableFile:
+        """Return a file; there is an error where there is none, or where it may not be read."""
+        if not known_size(path):
+            return cls(path, read_bytes(path))
+        Path(path).open("rb").close()
+        return cls(path, None)
+
+    def open(self) -> Any:
+        """Open it as it is."""
+        import pyarrow as pa
+
+        return pa.OSFile(self.path) if self.data is None else pa.BufferReader(self.data)
+
+    def unpacked(self) -> bytes:
+        """Return the contents, unpacked."""
+        import pyarrow as pa
+
+        packing = PACKED.get(Path(self.path).suffix.lower())
+        with pa.input_stream(self.open(), compression=packing) as stream:
+            return bytes(stream.read())
 
 
 def is_table(path: str) -> bool:
@@ -97,22 +118,21 @@ def _format(path: str, *, packed: bool) -> str:
     return kind
 
 
-def _read_binary(path: str, kind: str) -> Any:
+def _read_binary(file: TableFile, kind: str) -> Any:
     import pyarrow as pa
 
     if kind == "parquet":
         from pyarrow import parquet
 
-        return parquet.read_table(path)
+        return parquet.read_table(file.open())
     if kind == "json":
         from pyarrow import json
 
-        with pa.input_stream(path) as stream:
-            return json.read_json(stream)
-    with suppress(pa.ArrowInvalid), pa.OSFile(path) as file:
-        return pa.ipc.open_file(file).read_all()
-    with pa.OSFile(path) as file:
-        return pa.ipc.open_stream(file).read_all()
+        return json.read_json(pa.BufferReader(file.unpacked()))
+    with suppress(pa.ArrowInvalid), file.open() as stream:
+        return pa.ipc.open_file(stream).read_all()
+    with file.open() as stream:
+        return pa.ipc.open_stream(stream).read_all()
 
 
 def _checked(path: str, table: Any) -> Any:

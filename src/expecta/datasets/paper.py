@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from expecta.common import data_frames
 from expecta.common.arrays import Ints
+from expecta.common.file_input import read_bytes
 from expecta.datasets import data_files
 from expecta.datasets.insurance import insurance_columns
 from expecta.datasets.openml import fetch_images, fetch_table
@@ -118,7 +119,7 @@ def _table(name: str) -> data_frames.Columns:
     if root is None:
         return insurance_columns() if name == "insurance" else fetch_table(name)
     path = data_files.existing(root / "tables" / f"{name}.csv")
-    return data_files.read_csv(path.read_text("utf-8").splitlines())
+    return data_files.read_csv(read_bytes(path).decode("utf-8").splitlines())
 
 
 def _images(name: str) -> PaperData:

@@ -16,6 +16,7 @@ from expecta.circuits.structure import Structure
 from expecta.circuits.vtree import Vtree
 from expecta.common.atomic_files import replace_file
 from expecta.common.errors import FormatError, StructureError, VtreeMismatchError
+from expecta.common.file_input import read_bytes
 from expecta.files.container import Container
 from expecta.files.glc_text import format_glc, parse_glc
 from expecta.files.psdd_text import format_psdd, parse_psdd
@@ -157,7 +158,7 @@ def load(kind: str, path: str | PathLike[str], vtree: Vtree | None = None) -> An
     A ``.psdd`` or ``.glc`` file needs its ``vtree``. A file in Expecta's own format holds it;
     one given as well must be equal. The ids of a ``.vtree`` file are kept in ``Vtree.ids``.
     """
-    name, data, form = os.fspath(path), Path(path).read_bytes(), _FORMS[kind]
+    name, data, form = os.fspath(path), read_bytes(path), _FORMS[kind]
     if not Container.recognises(data):
         text = Text.of(name, data)
         if form.parse is None:

@@ -20,13 +20,13 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from expecta.common.atomic_files import replace_file
 from expecta.common.errors import DomainError, ExpectaError, FormatError
+from expecta.common.file_input import read_bytes
 from expecta.files.container import Container
 from expecta.files.fields import ABSENT, Array, Field, FieldError, Scalar, Store, Value
 
@@ -245,7 +245,7 @@ class Kind:
 
     def load(self, path: str | PathLike[str]) -> Any:
         """Read a file; one that is damaged, hostile or of another kind gives a FormatError."""
-        return self.from_bytes(os.fspath(path), Path(path).read_bytes())
+        return self.from_bytes(os.fspath(path), read_bytes(path))
 
     def to_bytes(self, value: Any) -> bytes:
         """Return the contents of a file; a value that has no place in one is a DomainError."""
