@@ -977,6 +977,14 @@ def test_arrays_of_junk(folder, name, data):
     attempt(folder, name, packed(name, header, arrays))
 
 
+def test_slopes_are_written_as_they_were_read(folder):
+    header, arrays = parts("linear")
+    arrays["margin.intercept"] = np.full_like(arrays["margin.intercept"], 1e-17)
+    assert attempt(folder, "linear", packed("linear", header, arrays))
+    written = Container.from_bytes("file", (folder / "file").read_bytes()).arrays
+    np.testing.assert_array_equal(written["margin.intercept"], arrays["margin.intercept"])
+
+
 @settings(hostile, max_examples=100)
 @given(st.sampled_from([ENCODERS, DENSITIES, ESTIMATORS]), st.data())
 def test_files_of_two_halves(folder, group, data):

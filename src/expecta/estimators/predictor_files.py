@@ -34,6 +34,7 @@ from expecta.tables.training_rows import TRAINING_ROWS, TrainingRows
 
 LINKS = ("identity", "exp", "logistic", "softmax", "one-vs-rest", "none")
 MAX_NUMBER = 1e150  # of a model that was read: its square is a number too
+NUMBERS = ("integer", "number")  # kinds of columns whose values a slope can multiply
 AFFINE_TOL = 1e-12  # relative to the largest term of a column
 
 
@@ -71,6 +72,8 @@ class AffineTerms:
     @classmethod
     def of(cls, margin: AdditiveMargin, columns: list[Column]) -> AffineTerms:
         """Take the terms of columns of numbers, if each is a multiple of the number."""
+        if isinstance(margin.terms, cls):  # from a file: the same again, to the last bit
+            return margin.terms
         outputs = margin.pair.g.n_outputs
         slope, intercept = np.zeros((2, len(columns), outputs))
         affine = np.zeros(len(columns), np.bool_)
@@ -78,7 +81,7 @@ class AffineTerms:
             if margin.terms is None or not isinstance(column.plain, NumberColumn):
                 continue
             x = np.unique(np.concatenate([column.plain.lows, column.plain.highs]))
-            if column.plain is not column or column.kind not in ("integer", "number"):
+            if column.plain is not column or column.kind not in NUMBERS:
                 raise DomainError(f"a file cannot hold what column {column.name!r} adds")
             terms = margin.terms(i, x)
             if terms is None:
@@ -197,6 +200,9 @@ def _margin(
         raise ValueError("its tables are not those of its columns")
     if len(parts["affine"]) != len(columns):
         raise ValueError("its slopes are not those of its columns")
+    kinds = [density.encoder_.column(name).kind for name in columns]
+    if any(a and kind not in NUMBERS for a, kind in zip(parts["affine"], kinds, strict=True)):
+        raise ValueError("a slope is of a column that has no numbers")
     terms = AffineTerms(parts["slope"], parts["intercept"], parts["affine"] > 0)
     form = Form(Linear(np.zeros((0, 1)), np.zeros(1)), link)
     return ExactRoute(form, AdditiveMargin(density, parts["bias"], parts["tables"], columns, terms))
