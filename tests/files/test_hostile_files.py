@@ -977,6 +977,13 @@ def test_arrays_of_junk(folder, name, data):
     attempt(folder, name, packed(name, header, arrays))
 
 
+@pytest.mark.parametrize("key", ["weight", "target"])
+def test_training_rows_whose_sums_overflow(folder, key):
+    header, arrays = parts("regressor")
+    arrays[f"training_rows.{key}"] = np.full_like(arrays[f"training_rows.{key}"], 1.4e154)
+    assert not attempt(folder, "regressor", packed("regressor", header, arrays))
+
+
 def test_slopes_are_written_as_they_were_read(folder):
     header, arrays = parts("linear")
     arrays["margin.intercept"] = np.full_like(arrays["margin.intercept"], 1e-17)

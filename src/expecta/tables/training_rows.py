@@ -17,7 +17,7 @@ from expecta.tables.category_column import CategoryColumn
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column
 from expecta.tables.encoder import Encoder
-from expecta.tables.estimator_inputs import read_target, read_training_weights
+from expecta.tables.estimator_inputs import MAX_TARGET, read_target, read_training_weights
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.table import Table, find_columns
 
@@ -167,6 +167,7 @@ class TrainingRows:
     ) -> TrainingRows:
         """Make rows of what a file holds, or raise a DomainError that says what is wrong."""
         weight, target = fields["weight"], fields["target"]
+        read_training_weights(weight, len(weight))
         classes = target is not None and n_classes is not None
         if classes and not np.all((target >= 0) & (target < n_classes) & (target % 1 == 0)):
             raise DomainError("the targets of its training rows are not among its classes")
@@ -200,7 +201,7 @@ TRAINING_ROWS = schema.Record(
     {
         "name": schema.Scalar(str),
         "weight": schema.Array("float64", "rows", low=0),
-        "target": schema.Maybe(schema.Array("float64", "rows")),
+        "target": schema.Maybe(schema.Array("float64", "rows", low=-MAX_TARGET, high=MAX_TARGET)),
         "numbers": schema.Many(schema.Array("float64", "rows", finite=False)),
         "codes": schema.Many(schema.Array("int32", "rows", low=-1)),
     },
