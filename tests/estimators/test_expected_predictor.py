@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import re
 import warnings
 from functools import cache
 
@@ -479,6 +480,40 @@ def test_known_numbers_outside_of_a_domain(name, boosted, tmp_path):
             np.testing.assert_allclose(one.predict(row), answers[-1], rtol=1e-9)
             np.testing.assert_allclose(one.predict_moments(row)[0, 1], answers[-1], rtol=1e-9)
     assert len(set(np.round(answers, 6))) >= 2
+
+
+@pytest.mark.parametrize("transformer", ["log", "box-cox"])
+@pytest.mark.parametrize(
+    "model",
+    [GradientBoostingRegressor(n_estimators=8), LinearRegression()],
+    ids=["trees", "linear"],
+)
+def test_questions_refuse_what_predict_refuses(transformer, model, tmp_path):
+    rng = np.random.default_rng(0)
+    d = rng.gamma(2.0, size=300) + 1.1
+    frame = pd.DataFrame({"d": d, "b": np.round(np.log(d) + rng.normal(size=300), 1)})
+    steps = make_column_transformer((clone(DOMAINS[transformer]), ["d"]), remainder="passthrough")
+    model = make_pipeline(steps, clone(model)).fit(frame, frame["d"] + frame["b"])
+    expected = ExpectedPredictor(model, ChowLiu()).fit(frame)
+    models, trees = [expected], not isinstance(model[-1], LinearRegression)
+    if trees:
+        expected.save(tmp_path / "model.expecta")
+        models.append(ExpectedPredictor.load(tmp_path / "model.expecta"))
+    row = pd.DataFrame({"d": [-1.0], "b": [np.nan]})
+    for one in models:
+        assert one.expected_model.trust is Trust.EXACT
+        with pytest.raises(ValueError, match=r"'d'|Box-Cox") as refusal:
+            one.predict(row)
+        for question in (one.ask, one.next_question):
+            for given in (row, {"d": -1.0}, "d == -1", "d == -1 and b > 0"):
+                with pytest.raises(ValueError, match=re.escape(str(refusal.value))):
+                    question(given)
+    if trees and transformer == "log":  # trees are cut where the logarithm begins
+        for one in models:
+            with pytest.raises(DomainError, match="the model refuses all of these"):
+                one.ask("d < 0")
+            seen = [g.mean for g in (one.ask("d < 1.5"), one.ask("0 < d < 1.5"))]
+            np.testing.assert_allclose(seen[0], seen[1], rtol=1e-12)
 
 
 def test_probabilities_that_do_not_sum_to_one_stay_as_they_are():

@@ -11,7 +11,7 @@ import numpy as np
 from expecta.ask.language.query import Query, build_evidence, check_one_row, row_text
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
-from expecta.common.errors import ImpossibleEvidenceError
+from expecta.common.errors import DomainError, ImpossibleEvidenceError
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables import Encoder
 from expecta.tables.table import Table
@@ -21,7 +21,9 @@ Facts: TypeAlias = tuple[tuple[int, Ints], ...]  # variables, and the values the
 
 def read_one_row(subject: ExpectedOutput, row: Any) -> Table:
     """Read one row, as ``predict`` does."""
-    return check_one_row(subject.table(row))
+    table = check_one_row(subject.table(row))
+    subject.check(table)
+    return table
 
 
 def cell_labels(encoder: Encoder, codes: Ints) -> tuple[tuple[str, ...], ...]:
@@ -60,6 +62,9 @@ class Population:
     def read(cls, subject: ExpectedOutput, given: Any) -> Population:
         """Read a group: a condition (text, facts, a query, None), or a table with one row."""
         query = Query.read(given, subject.encoder)
+        if subject.context.check is not None and (known := query.known_numbers):
+            row = {name: [known.get(name)] for name in subject.columns}
+            subject.check(subject.table(row))
         evidence, notes = query.evidence(subject.encoder), query.approximate
         return cls.from_evidence(subject, evidence, str(query), notes)
 
@@ -74,10 +79,16 @@ class Population:
     def from_evidence(
         cls, subject: ExpectedOutput, evidence: Evidence, written: str, notes: Sequence[str] = ()
     ) -> Population:
-        """Take disjoint evidence, and what it is called."""
+        """Take disjoint evidence, and what it is called; values that the model refuses are out."""
+        given, evidence = evidence, subject.taken(evidence)
         log_prob = subject.circuit.log_prob(evidence)
         scale = float(log_prob.max())
         if scale == -np.inf:
+            if evidence is not given and np.any(np.isfinite(subject.circuit.log_prob(given))):
+                raise DomainError(
+                    f"{written}: the model refuses all of these, which are not among what its "
+                    f"transformers take; ask about a wider group"
+                )
             raise ImpossibleEvidenceError(
                 f"{written}: this has probability zero under the learned density, so there is no "
                 f"answer; ask about a wider group"

@@ -54,6 +54,10 @@ class OutputContext:
     mean_of_rows
         The expectation for rows of a table with further cells hidden, where a model tells
         numbers apart that the density does not.
+    refused
+        Variables, and values of theirs that the model does not take.
+    check
+        Complains of rows in which known numbers are among what the model refuses.
     """
 
     name: str
@@ -66,6 +70,8 @@ class OutputContext:
     exactness: str
     mean_of_rows: Callable[[Table, Ints, Bools], Answer] | None = None
     is_margin: bool = False
+    refused: tuple[tuple[int, int], ...] = ()
+    check: Callable[[Table], None] | None = None
 
     def with_density(self, circuit: ProbabilisticCircuit) -> OutputContext:
         """Return the same for another density, which only codes can be asked of."""
@@ -119,6 +125,18 @@ class ExpectedOutput(ABC):
     def table(self, X: Any) -> Table:
         """Read rows that a user gave, as the model's ``predict`` does."""
         return self.context.read(X)
+
+    def check(self, table: Table) -> None:
+        """Complain of known numbers that the model refuses, as its ``predict`` does."""
+        if self.context.check is not None:
+            self.context.check(table)
+
+    def taken(self, evidence: Evidence) -> Evidence:
+        """Return evidence without the values that the model refuses."""
+        for variable, value in self.context.refused:
+            allowed = np.arange(self.encoder.cardinalities_[variable]) != value
+            evidence = evidence.likelihood(variable, allowed)
+        return evidence
 
     # -- rows of evidence -------------------------------------------------------------
 

@@ -395,6 +395,11 @@ class WrappedModel(ExpectedModel):
             answers = self._answer(self.hide(rows, which, hidden))
             return answers.mean[:, output], answers.error[:, output]
 
+        def check(table: Table) -> None:
+            rows = ModelRows(table, self.density.encoder_.codes(table))
+            self._check_taken(rows)
+            self._offset(rows, np.arange(table.n_rows))  # complains of what is no number
+
         context = OutputContext(
             self._output_name(index, output),
             index,
@@ -409,6 +414,8 @@ class WrappedModel(ExpectedModel):
             # a hidden cell would be a value, where a missing one is
             None if np.any(self.fixed_columns) else mean_of_rows,
             is_margin=self.margins_only,
+            refused=() if self.route is None else self.route.refused,
+            check=None if self.route is None else check,
         )
         if self.route is None:
             return SampledOutput(context, self.sample_outputs, output)

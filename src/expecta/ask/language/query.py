@@ -37,6 +37,7 @@ from expecta.tables import Encoder
 from expecta.tables.column import Column
 from expecta.tables.estimator_inputs import read_rows
 from expecta.tables.number_column import NumberColumn
+from expecta.tables.scalars import TIMES
 from expecta.tables.table import Table, find_columns, read_table
 from expecta.tables.training_rows import TrainingRows
 
@@ -153,6 +154,20 @@ class Query:
             exact = diagram(self.condition, order, None, Diagrams())
         numbers = {order[name]: _numbers(table, self.encoder, name) for name in names}
         return certain(exact, numbers, table.n_rows)
+
+    @property
+    def known_numbers(self) -> dict[str, float]:
+        """The columns of numbers that the condition leaves a single one of."""
+        parts: list[Condition] = [self.condition]
+        known = {}
+        for part in parts:
+            if isinstance(part, Compound):
+                parts += part.parts if part.word == "and" else ()
+            elif not part.negated and isinstance(part.subset, Intervals):
+                ends = {value for piece in part.subset.pieces for value, _ in piece}
+                if len(ends) == 1 and self.encoder.column(part.column).kind not in TIMES:
+                    (known[part.column],) = ends
+        return known
 
     def __and__(self, other: Query) -> Query:
         """Return that both hold."""
