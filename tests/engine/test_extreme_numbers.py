@@ -8,6 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
+from mpmath import mp, mpc, mpf
 from scipy.special import expit
 
 import expecta.circuits.properties as properties
@@ -23,6 +24,8 @@ from expecta import (
 )
 from expecta.circuits import independent, leaf, linear, literal, node
 from expecta.common.errors import DomainError, PropertyError
+from expecta.engine.algebras.spectrum_algebra import turn
+from expecta.engine.layers import number_and_exponent
 
 
 def coins(n, p=0.5):
@@ -271,3 +274,16 @@ def test_tolerances_that_make_no_sense(tol):
         pair.expected([[-1, -1]], tol=tol)
     with pytest.raises(ValueError, match="tol must lie between"):
         pair.distribution([[-1, -1]], tol=tol)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4, 1e9, 1e15])
+def test_phases_and_exponents_of_any_size(size):
+    """A phase counts modulo 2π and an exponent as a whole number: size takes no digits."""
+    rng = np.random.default_rng(0)
+    a, t = size * rng.normal(size=20), rng.normal(size=20)
+    turned, (number, exponent) = turn(a, 1j * t), number_and_exponent(a)
+    with mp.workdps(60):
+        for k in range(20):
+            assert abs(mp.expj(mpf(a[k]) * mpf(t[k])) - mpc(turned[k])) < 1e-15
+            true = mp.exp(mpf(a[k]) - 256 * mpf(exponent[k]) * mp.log(2))
+            assert abs(mpf(number[k]) / true - 1) < 1e-15

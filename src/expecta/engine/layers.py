@@ -10,14 +10,14 @@ import numpy.typing as npt
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.structure import Structure
 from expecta.common.arrays import Floats, Ints
+from expecta.common.exact_products import product_error
 
 Array = npt.NDArray[Any]
 
 UNIT = 2.0**256  # numbers out of range are kept as a number near one times a power of this
 TINY = 2.0**-256
 LOG_UNIT = 256 * float(np.log(2.0))
-_LOG_UNIT_HIGH = float(np.floor(LOG_UNIT * 2.0**26)) / 2.0**26  # few digits: k times it is exact
-_LOG_UNIT_LOW = (LOG_UNIT - _LOG_UNIT_HIGH) + 256 * 2.3190468138462996e-17  # which log 2 lacks
+_LOG_UNIT_LOST = 256 * 2.3190468138462996e-17  # by which log 2 exceeds its float
 
 
 class Layers(NamedTuple):
@@ -89,12 +89,20 @@ def weighted_layers(p: ProbabilisticCircuit) -> WeightedLayers:
 
 
 def scaled_exp(logarithm: Floats, exponent: Floats) -> Floats:
-    """Return exp(logarithm) / 2^(256 exponent) to the last digits, for logarithms up to 1e7.
+    """Return exp(logarithm) / 2^(256 exponent) to the last digits, however large both are.
 
     The whole exponent is nearly the logarithm over that of 2^256.
     """
-    reduced = logarithm - exponent * _LOG_UNIT_HIGH  # exact
-    return np.exp(reduced) * np.exp(-exponent * _LOG_UNIT_LOW)
+    reduced = logarithm - exponent * LOG_UNIT  # exact, but for what the product loses
+    lost = product_error(exponent, LOG_UNIT) + exponent * _LOG_UNIT_LOST
+    return np.exp(reduced) * np.exp(-lost)
+
+
+def number_and_exponent(logarithm: Floats) -> tuple[Floats, Floats]:
+    """Return exp(logarithm) as a number near one and the exponent of 2^256."""
+    exponent = np.rint(logarithm / LOG_UNIT)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return scaled_exp(logarithm, exponent), exponent
 
 
 def _scaled(log_weight: Floats) -> tuple[Floats, Floats]:

@@ -20,7 +20,7 @@ from expecta.engine.layers import LOG_UNIT
 from expecta.engine.passes import complete, draw, entropies, posteriors, read_rows
 from expecta.engine.passes import edge_flows as visit_edges
 from expecta.engine.plan import Plan
-from expecta.engine.run import run
+from expecta.engine.run import Root, run
 from expecta.engine.state_tables import StateTables
 from expecta.queries.impossible import check_possible
 
@@ -43,14 +43,25 @@ class MostProbable(NamedTuple):
 
 def log_prob(plan: Plan, X: Rows) -> Floats:
     """Log-probability of the evidence of each row; ``-inf`` where it is impossible.  # (rows,)."""
-    evidence = as_evidence(X, plan.cardinalities)
-    numbers = Expectation(outputs=0)
-    root = run(plan, numbers, constants(numbers, plan.phi), evidence)
+    root = _probability(plan, X)
     # what cannot be told from one is one: nothing known has the probability one
     certain = np.abs(root.q - 1.0) <= 4 * np.finfo(np.float64).eps * (16 + len(plan.vtree))
     with np.errstate(divide="ignore"):
         log_q: Floats = np.log(np.where(certain, 1.0, root.q))
     return log_q + root.exponent * LOG_UNIT + root.log_scale
+
+
+def scaled_prob(plan: Plan, x: Ints) -> tuple[Floats, Ints]:
+    """Probability of complete rows as a fraction and a power of two, however small it is."""
+    root = _probability(plan, x)
+    fraction, power = np.frexp(root.q)
+    return fraction, power + 256 * root.exponent.astype(np.int64)
+
+
+def _probability(plan: Plan, X: Rows) -> Root:
+    """Run the plain recursion: the probability of the evidence of each row."""
+    numbers = Expectation(outputs=0)
+    return run(plan, numbers, constants(numbers, plan.phi), as_evidence(X, plan.cardinalities))
 
 
 def conditional_log_prob(plan: Plan, X: Rows, given: Rows) -> Floats:

@@ -11,8 +11,8 @@ import numpy as np
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Complexes, Floats, Ints
 from expecta.engine.algebras.spectrum_algebra import turn
+from expecta.queries.density_queries import scaled_prob
 from expecta.queries.exponentials import characteristic_of
-from expecta.queries.moments import rounding
 from expecta.queries.spectral import NORMAL, quadrature
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class SpectralPart(DistributionPart):
     ) -> SpectralPart:
         """Choose frequencies for rows whose g is likely to lie between ``ends``."""
         tail = NORMAL.tail(tol)
-        rule = quadrature(NORMAL, reach + tail, tol, rounding(pair))
+        rule = quadrature(NORMAL, reach + tail, tol, pair.rounding)
         t = rule.t / blur
         phi = characteristic_of(pair, evidence[rows], t, output)[0][:, 0]
         centre = ends.mean(axis=1)
@@ -299,15 +299,18 @@ def _atoms(pair: Pair, evidence: Evidence, rows: Ints) -> list[tuple[Floats, Flo
     Returns for each output the sorted values and their weights.  # (rows, atoms) each
     """
     x, who = _complete(evidence, rows)
-    log_weight = pair.p.log_prob(x)
-    with np.errstate(divide="ignore"):
-        for variable in range(x.shape[1]):
-            states, codes = evidence.states[variable], evidence.codes[variable]
-            log_weight += np.log(states[codes[rows[who]], x[:, variable]])
+    # fractions and powers of two: a logarithm of thousands would take as many digits from weights
+    fraction, power = scaled_prob(pair.p._plan, x)
+    for variable, (states, codes) in enumerate(zip(evidence.states, evidence.codes, strict=True)):
+        if np.any((states != 0) & (states != 1)):
+            factor, more = np.frexp(states[codes[rows[who]], x[:, variable]])
+            fraction, shift = np.frexp(fraction * factor)
+            power += more + shift
     value = pair.g(x).reshape(len(x), -1)
     start = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=len(rows)))])
-    log_weight -= np.maximum.reduceat(log_weight, start[:-1])[who]
-    weight = np.exp(log_weight)
+    power = np.where(fraction > 0, power, np.iinfo(np.int64).min // 2)
+    power -= np.maximum.reduceat(power, start[:-1])[who]
+    weight = np.ldexp(fraction, np.maximum(power, -2000))
     weight /= np.add.reduceat(weight, start[:-1])[who]
     most = int(np.diff(start).max())
     atoms: list[tuple[Floats, Floats]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from expecta.engine.layers import LOG_UNIT
 from expecta.engine.plan import Plan
 from expecta.engine.run import run_each
 from expecta.queries.impossible import check_possible
-from expecta.queries.moments import rounding, support_of
+from expecta.queries.moments import support_of
 from expecta.queries.spectral import coarse
 
 if TYPE_CHECKING:
@@ -49,20 +49,27 @@ def characteristic_of(
     return (on_support + off[:, None, None]) * turn(bias, 1j * t), q <= 0
 
 
-def log_exponential(
-    pair: Pair, evidence: Evidence, rates: Floats, only: int | None = None
-) -> tuple[Floats, Bools]:
-    """Logarithm of E[exp(λ g)] without the bias for real rates λ, and which rows are impossible.
+class Exponentials(NamedTuple):
+    """E[exp(λ g)] without the bias: number · 2^(256 exponent) on g's support, and off beside it.
 
-    Exact, but for values of g whose probability given the evidence is below 1e-200.
-    # (rows, outputs, rates)
+    Exact, but for values of g whose probability given the evidence is below 1e-200. Parameters
+    that are large and cancel take nothing from it where λ is one.
     """
+
+    number: Floats  # (rows, outputs, rates)
+    exponent: Floats  # (rows, outputs, rates)
+    off: Floats  # (rows,) probability off the support
+    impossible: Bools  # (rows,)
+
+
+def exponentials(
+    pair: Pair, evidence: Evidence, rates: Floats, only: int | None = None
+) -> Exponentials:
+    """E[exp(λ g)] for real rates λ, of all outputs or of one."""
     phi = pair.plan.phi[:, _outputs(only)]
     states, q = _channels(pair.plan, Exponential, phi, evidence, rates)
-    with np.errstate(divide="ignore"):
-        on_support = np.log(_divide(states[..., :1], q)[..., 0]) + states[..., 1] * LOG_UNIT
-        off = np.log(1.0 - support_of(pair, evidence))
-    return np.logaddexp(on_support, off[:, None, None]), q <= 0
+    number = _divide(states[..., :1], q)[..., 0]
+    return Exponentials(number, states[..., 1], 1.0 - support_of(pair, evidence), q <= 0)
 
 
 def likely(
@@ -97,8 +104,11 @@ def likely(
     for group in np.unique(unit[wide]):
         rows = np.flatnonzero(wide & (unit == group))
         rates = np.concatenate([RATES, -RATES]) / group
-        bound = log_exponential(pair, evidence[rows], rates, only)[0] + np.log(2.0 / share)
-        bias, slack = pair.g.bias[_outputs(only)], rounding(pair) * size
+        sums = exponentials(pair, evidence[rows], rates, only)
+        with np.errstate(divide="ignore"):
+            on_support = np.log(sums.number) + sums.exponent * LOG_UNIT
+            bound = np.logaddexp(on_support, np.log(sums.off)[:, None, None]) + np.log(2.0 / share)
+        bias, slack = pair.g.bias[_outputs(only)], pair.rounding * size
         # each tail holds less than half of what there is, so that the ends cannot cross
         above, below = np.split(bound / rates, 2, axis=2)
         high[rows] = np.minimum(high[rows], above.min(axis=2) + bias + slack)

@@ -14,12 +14,12 @@ from numpy.polynomial import Polynomial
 from expecta.circuits.evidence import Evidence, Rows, as_evidence
 from expecta.common.arrays import Bools, Floats
 from expecta.engine.algebras.spectrum_algebra import turn
-from expecta.queries.exponentials import characteristic_of, likely, log_exponential
+from expecta.engine.layers import number_and_exponent
+from expecta.queries.exponentials import characteristic_of, exponentials, likely
 from expecta.queries.impossible import check_possible
 from expecta.queries.moments import (
     extremes_of,
     mean_and_central,
-    rounding,
     shift_moments,
     support_rounding,
 )
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
 SMALLEST = float(np.finfo(np.float64).tiny)
-EPSILON = float(np.finfo(np.float64).eps)
 MAX_CELLS = 1 << 23  # complex numbers to hold at once
+MAX_SLACK = 100.0  # rounding of g's parameters, beyond which their exponentials are not known
 LOST_PROBABILITY = 1e-200  # more than the engine drops, as it is that improbable given the evidence
 
 
@@ -199,9 +199,9 @@ def _spectral(
     low[impossible] = high[impossible] = 0.0
     # A link is monotone: where its values at both ends agree, nothing is left to integrate.
     ends = LINKS[link].derivatives(np.stack([low, high]) + shift, 0)[0]
-    slack = rounding(pair) * (pair.parameter_size + np.abs(shift))  # of g and its range
+    slack = pair.rounding * (pair.parameter_size + np.abs(shift))  # of g and its range
     value, error = ends.mean(axis=0), 0.5 * (ends[1] - ends[0])
-    error += step.steepest * slack + rounding(pair)
+    error += step.steepest * slack + pair.rounding
     todo = np.any(error > tol, axis=1) & ~impossible
     share = 0.25 * tol / step.size  # of the error, for what lies beyond the reach
     unit = np.full(np.count_nonzero(todo), 1.0 / step.slope)
@@ -210,7 +210,7 @@ def _spectral(
     reach = coarse(step.slope * farthest.max(axis=1))
     for group in np.unique(reach[todo]):
         rows = np.flatnonzero(todo & (reach == group))
-        rule = quadrature(step.noise, float(group), 3 * share, rounding(pair))
+        rule = quadrature(step.noise, float(group), 3 * share, pair.rounding)
         for block in np.array_split(rows, 1 + len(rows) * outputs * len(rule.t) // MAX_CELLS):
             phi, _ = characteristic_of(pair, evidence[block], step.slope * rule.t)
             phi *= turn(shift[block][:, :, None], 1j * step.slope * rule.t)
@@ -222,21 +222,28 @@ def _spectral(
 
 def _exp(pair: Pair, evidence: Evidence, shift: Floats) -> tuple[Floats, Floats, Bools]:
     """E[exp(g)]: the recursion itself, with exp(φ) on every edge. Exact."""
-    logarithm, impossible = log_exponential(pair, evidence, np.ones(1))
-    logarithm = logarithm[:, :, 0]
+    number, exponent, off, impossible = exponentials(pair, evidence, np.ones(1))
+    (bias, bias_exponent), (added, added_exponent) = map(number_and_exponent, (pair.g.bias, shift))
+    factor, power = bias * added, bias_exponent + added_exponent  # the value off the support
+    slack = pair.rounding * (pair.parameter_size + np.abs(shift))
     with np.errstate(over="ignore", invalid="ignore"):
-        value = np.exp(logarithm + (pair.g.bias + shift))
-        digits = np.finfo(np.float64).eps * (
-            np.abs(logarithm) + np.abs(pair.g.bias) + np.abs(shift)
-        )
+        value = _times_power(factor * number[:, :, 0], power + exponent[:, :, 0])
+        value += _times_power(factor * off[:, None], power)
         # relative rounding, what may lie off the support, and what is too improbable to be kept
-        error = (rounding(pair) + 4 * digits) * value + SMALLEST
-        error += support_rounding(pair) * np.exp(pair.g.bias + shift)
+        error = pair.rounding * value + SMALLEST
+        error += _times_power(factor * support_rounding(pair), power)
         lost = LOST_PROBABILITY * np.exp(pair.parameter_size + shift)
         far = np.flatnonzero(np.any(lost > 1e-13 * value, axis=1) & ~impossible)
         if len(far):  # then the parameters' size says too little
-            lost[far] = LOST_PROBABILITY * np.exp(extremes_of(pair, evidence[far])[1] + shift[far])
-    return value, error + lost, impossible
+            greatest = extremes_of(pair, evidence[far])[1] + slack[far]
+            lost[far] = LOST_PROBABILITY * np.exp(greatest + shift[far])
+    return value, np.where(slack < MAX_SLACK, error + lost, np.nan), impossible
+
+
+def _times_power(number: Floats, exponent: Floats) -> Floats:
+    """Return number · 2^(256 exponent), infinite or zero where it is out of range."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(number, (256 * np.clip(exponent, -99, 99)).astype(np.int64))
 
 
 def _taylor(
@@ -276,6 +283,6 @@ def _taylor(
         # the rest of the series, and rounding of its terms and of g
         error = link.bound(order + 1) / factorial[order + 1] * size[:, :, order + 1]
         for k in range(order + 1):
-            error += rounding(pair) * 4.0**k * link.bound(k) / factorial[k] * size[:, :, k]
-        error += link.bound(1) * rounding(pair) * (pair.parameter_size + np.abs(shift))
+            error += pair.rounding * 4.0**k * link.bound(k) / factorial[k] * size[:, :, k]
+        error += link.bound(1) * pair.rounding * (pair.parameter_size + np.abs(shift))
     return value, error, impossible

@@ -18,7 +18,6 @@ import numpy as np
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats
 from expecta.queries.exponentials import likely
-from expecta.queries.moments import rounding
 from expecta.queries.pair import Pair
 from expecta.queries.spectral import LOGISTIC, coarse, quadrature
 
@@ -30,11 +29,12 @@ def expected_slope(pair: Pair, evidence: Evidence, tol: float) -> tuple[Floats, 
     """
     low, high = (end[:, None] for end in pair.range(evidence))
     low, high = likely(pair, evidence, low, high, np.ones(len(evidence)), tol)
-    reach = coarse(np.maximum(np.abs(low), np.abs(high))[:, 0])
+    slack = pair.rounding * pair.parameter_size[0]
+    reach = coarse(np.maximum(np.abs(low), np.abs(high))[:, 0] + slack)
     value, error = np.empty((2, len(evidence)))
     for group in np.unique(reach):
         rows = np.flatnonzero(reach == group)
-        rule = quadrature(LOGISTIC, float(group), tol, rounding(pair))
+        rule = quadrature(LOGISTIC, float(group), tol, pair.rounding)
         end = rule.t[-1] + 0.5 * rule.step
         phi = pair.characteristic(evidence[rows], rule.t)
         value[rows] = phi.real @ (rule.weight * rule.t)

@@ -117,9 +117,9 @@ def mean_and_central(pair: Pair, evidence: Evidence, order: int) -> tuple[Floats
     out[:, :, 0] = 1.0
     if len(root.state):
         out[:, :, 1:] = root.state[1:].reshape(outputs, algebra.order, -1).transpose(2, 0, 1)
-    off = 1.0 - _support(pair, root)
-    if np.any(off > 0):
-        out = _merge_zero(out, off)
+    on = _support(pair, root)
+    if np.any(on < 1.0):
+        out = _merge_zero(out, on)
     out[:, :, 1:] *= unit
     with np.errstate(over="ignore"):
         for k in range(2, algebra.order + 1):  # C_k = k! unit^k times what the algebra holds
@@ -128,9 +128,9 @@ def mean_and_central(pair: Pair, evidence: Evidence, order: int) -> tuple[Floats
     return out[:, :, : order + 1], root.q <= 0
 
 
-def _merge_zero(moments: Floats, off: Floats) -> Floats:
-    """Mix in a point mass at zero; moments are 1, mean, C_k / k!."""
-    mean, share, rest = moments[:, :, 1], off[:, None], 1.0 - off[:, None]
+def _merge_zero(moments: Floats, on: Floats) -> Floats:
+    """Mix in a point mass 1 - on at zero; moments are 1, mean, C_k / k!."""
+    mean, share, rest = moments[:, :, 1], 1.0 - on[:, None], on[:, None]
     out = moments.copy()
     out[:, :, 1] = rest * mean
     ahead, back = mean - out[:, :, 1], -out[:, :, 1]
@@ -176,13 +176,21 @@ def _numbers(plan: Plan, evidence: Evidence) -> Root:
 
 
 def rounding(pair: Pair) -> float:
-    """Bound the relative rounding error of a sum of products of parameters, over a circuit."""
-    return 4 * float(np.finfo(np.float64).eps) * (16 + len(pair.p.vtree))
+    """Bound the relative rounding error of a sum of products of parameters, over a circuit.
+
+    A few digits for each vtree node, and one for each term of its longest sum, under p and g.
+    """
+    terms = float(len(pair.p.vtree))
+    for circuit in (pair.plan.p, pair.plan.g):
+        first_node = circuit.node_start[:-1]
+        longest = np.maximum.reduceat(np.diff(circuit.edge_start), first_node)
+        terms += 0.25 * float((longest - 1).sum())
+    return 4 * float(np.finfo(np.float64).eps) * (16 + terms)
 
 
 def support_rounding(pair: Pair) -> float:
     """Probability off g's support, given the evidence, that cannot be told from rounding."""
-    return 0.0 if pair.g.covers_everything else rounding(pair)
+    return 0.0 if pair.g.covers_everything else pair.rounding
 
 
 def parameter_size(pair: Pair) -> Floats:

@@ -197,6 +197,7 @@ def distribution(
             ),
             axis=1,
         )
+        ends += pair.rounding * pair.parameter_size[output] * np.array([-1.0, 1.0])
         reach = coarse((ends[:, 1] - ends[:, 0]) / blur)
         noise_end = np.inf if tau[output] else 0.0
         limits = np.stack([low[rows, output] - noise_end, high[rows, output] + noise_end], axis=1)

@@ -115,6 +115,13 @@ class Pair:
 
         return moments.parameter_size(self)
 
+    @cached_property
+    def rounding(self) -> float:
+        """Bound on the relative rounding error of a sum of products of parameters."""
+        from expecta.queries import moments
+
+        return moments.rounding(self)
+
     # -- moments ----------------------------------------------------------------------
 
     def expectation(self, X: Rows, *, on_impossible: str = "nan") -> Floats:
@@ -134,8 +141,9 @@ class Pair:
 
         With ``central=True`` the moments about the mean (C_0 = 1, C_1 = 0, C_2 the
         variance), computed about the mean from the start and not from raw moments,
-        which would cancel. The last axis counts the order. Cost: order² times that of
-        the expectation.
+        which would cancel. Probability off g's support counts where it exceeds rounding, as in
+        :meth:`range`. The last axis counts the order. Cost: order² times that of the
+        expectation.
         """
         from expecta.queries import moments
 
@@ -182,7 +190,8 @@ class Pair:
 
         Where g's formula does not cover everything, its value off the support (the bias)
         counts if the probability of being there exceeds rounding: 1e-15 times the number
-        of vtree nodes plus 16. Cost: that of the expectation.
+        of vtree nodes plus 16, and for each vtree node 2e-16 times the terms of its longest
+        sum. Cost: that of the expectation.
         """
         from expecta.queries import moments
 

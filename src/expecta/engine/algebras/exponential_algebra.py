@@ -14,7 +14,7 @@ from numba.extending import register_jitable
 
 from expecta.common.arrays import Floats, Ints
 from expecta.engine.algebras.algebra_operations import clear as empty
-from expecta.engine.layers import LOG_UNIT, TINY, UNIT, scaled_exp
+from expecta.engine.layers import TINY, UNIT, number_and_exponent
 from expecta.engine.probabilities import power
 
 
@@ -28,10 +28,7 @@ def constants(algebra: Exponential, phi: Floats, rates: Floats) -> Floats:
     """Return exp(λ φ) as numbers and exponents, outputs outermost."""
     assert algebra.channels == phi.shape[1] * len(rates)
     logarithm = (phi[:, :, None] * rates).reshape(len(phi), -1)
-    exponent = np.rint(logarithm / LOG_UNIT)
-    with np.errstate(over="ignore", invalid="ignore"):
-        mantissa = scaled_exp(logarithm, exponent)
-    return np.stack([mantissa, exponent], axis=2).reshape(len(phi), -1)
+    return np.stack(number_and_exponent(logarithm), axis=2).reshape(len(phi), -1)
 
 
 def width(algebra: Exponential) -> int:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from expecta.common.arrays import Complexes, Floats
+from expecta.common.exact_products import product_error
 from expecta.common.kernels import U
 
 
@@ -30,21 +31,15 @@ def constants(algebra: Spectrum, phi: Floats, exponents: Complexes) -> Floats:
 def turn(a: Floats, z: Complexes) -> Complexes:
     """Return exp(a z), the rounding of the phase a · Im z put back.
 
-    A phase counts modulo 2π, so that a large one loses as many digits as it has turns. The
-    product's rounding error is recovered exactly (Dekker) and multiplied on afterwards.
+    A phase counts modulo 2π, so that a large one loses as many digits as it has turns. What the
+    product loses is recovered exactly, and multiplied on afterwards.
     """
-    frequency = np.imag(z)
-    phase = a * frequency
-    (a_high, a_low), (t_high, t_low) = _halves(a), _halves(frequency)
-    lost = ((a_high * t_high - phase) + a_high * t_low + a_low * t_high) + a_low * t_low
-    return np.exp(a * np.real(z) + 1j * phase) * (1.0 + 1j * lost)
-
-
-def _halves(a: Floats) -> tuple[Floats, Floats]:
-    """Split into two numbers of half the digits each."""
-    scaled = 134217729.0 * a  # 2^27 + 1
-    high = scaled - (scaled - a)
-    return high, a - high
+    phase, lost = a * np.imag(z), product_error(a, np.imag(z))
+    back = 1.0 + 1j * lost
+    many = np.abs(lost) > 1e-8  # whose square counts: phases of many millions
+    if np.any(many):
+        back[many] = np.exp(1j * lost[many])
+    return np.exp(a * np.real(z) + 1j * phase) * back
 
 
 def width(algebra: Spectrum) -> int:
