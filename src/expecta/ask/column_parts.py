@@ -100,12 +100,13 @@ def column_parts(subject: ExpectedOutput, population: Population) -> list[list[C
     """
     shares = population.marginals(subject)
     return [
-        _parts(variable, column, shares[variable])
+        parts_of_column(variable, column, shares[variable])
         for variable, column in enumerate(subject.encoder.columns_)
     ]
 
 
-def _parts(variable: int, column: Column, share: Floats) -> list[ColumnPart]:
+def parts_of_column(variable: int, column: Column, share: Floats) -> list[ColumnPart]:
+    """Return the parts of one column whose values have these shares; see `column_parts`."""
     used = np.flatnonzero(share > 0)
     if not isinstance(column, NumberColumn):
         single = used[:, None]

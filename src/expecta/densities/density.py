@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from expecta.densities.finer_circuit import finer_circuit
 from expecta.densities.marginal import Marginal
 from expecta.tables import Encoder
 from expecta.tables.refine_bins import coarse_codes, refine_encoder
+
+if TYPE_CHECKING:
+    from expecta.ask.checks.density_check import DensityCheck
 
 
 class Density:
@@ -178,6 +181,46 @@ class Density:
         coarse = self._encoder
         fine, shares = refine_encoder(coarse, X, max_bins, thresholds, sample_weight)
         return Density(finer_circuit(self.circuit, coarse_codes(fine, coarse), shares), fine)
+
+    def check(self, X: Any, *, sample_weight: npt.ArrayLike | None = None) -> DensityCheck:
+        """Check against rows, best held-out ones, which answers can be trusted.
+
+        Compares the likelihood of the rows with that of independent columns and of a Chow-Liu
+        tree, the dependence of every pair of columns, and means and shares of every column over
+        all rows and over groups by one column and by two. What the density says is summed over
+        its circuit, and exact; what the rows say has a standard error. Of all that is said to
+        be beyond chance, 5% at most is expected to be chance, also with the chance that was
+        in the rows learned from.
+
+        Parameters
+        ----------
+        X
+            Rows, with missing values or not: each comparison takes those in which its columns
+            are known, which assumes that *being* missing says nothing. Rows learned from
+            are recognised, and said to be optimistic.
+        sample_weight
+            How much each row counts.  # (rows,)
+
+        Returns
+        -------
+        DensityCheck
+            Prints a verdict; ``pairs``, ``groups`` and ``likelihood`` hold the comparisons, each
+            with ``to_frame()``; ``plot()`` draws them. Cost: two passes over the circuit for
+            each value of each column (numbers in at most 16 groups) and each group compared, and
+            learning ten Chow-Liu trees from X. At most 64 columns and 400 groups by two columns
+            are compared, and the answer says so.
+
+        >>> import numpy as np
+        >>> from expecta import Independent
+        >>> x = np.random.default_rng(0).integers(2, size=(400, 2))
+        >>> table = {"rain": x[:, 0], "wind": x[:, 1], "umbrella": x[:, 0] & x[:, 1]}
+        >>> check = Independent().fit(table).check(table)
+        >>> check.pairs.beyond.tolist()
+        [True, True, False]
+        """
+        from expecta.ask.checks.density_check import check_density
+
+        return check_density(self, X, sample_weight=sample_weight)
 
     # -- files ------------------------------------------------------------------------
 

@@ -1,0 +1,1 @@
+"""Check a density against rows: likelihood, pairs of columns, and means over groups."""

@@ -1,0 +1,243 @@
+"""Say how far answers under a density can be trusted, by rows it is checked against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.ask.checks.checked_rows import CheckedRows, noise_ratio
+from expecta.ask.checks.group_check import MIN_ROWS, GroupCheck, check_groups
+from expecta.ask.checks.likelihood_check import LikelihoodCheck, check_likelihood
+from expecta.ask.checks.pair_check import PairCheck, check_pairs
+from expecta.ask.checks.pair_scores import strongest_pairs
+from expecta.ask.printed_answer import PrintedAnswer
+from expecta.common.text import figure
+from expecta.densities.density import Density
+from expecta.tables.training_rows import TrainingRows
+
+MAX_COLUMNS, MIN_COLUMNS = 64, 8  # whose pairs are compared
+MAX_VISITS = 300_000_000  # edges of the circuit times groups of values
+N_GROUPS = 16  # of values of a column, at most
+DETECTED = 3.0  # standard errors: a difference that is mostly found
+
+FAMILIES = "single columns", "pairs of columns", "groups by one column", "groups by two columns"
+
+
+@dataclass(frozen=True, eq=False)
+class DensityCheck(PrintedAnswer):
+    """How well a density agrees with rows, and which answers under it can be trusted.
+
+    Attributes
+    ----------
+    n_rows
+        How many rows it was checked against.
+    in_sample
+        Whether they are the rows that it learned from: then all is better than on new rows.
+    likelihood
+        A `LikelihoodCheck`: log-likelihood against independent columns and a Chow-Liu tree.
+    pairs
+        A `PairCheck`: dependence of every pair of columns, the worst first.
+    groups
+        A `GroupCheck`: means and shares over all rows, over groups by one column and by two.
+    verdict
+        Sentences: what can be trusted, what is off and by how much, what to do.
+    """
+
+    n_rows: int
+    in_sample: bool
+    likelihood: LikelihoodCheck
+    pairs: PairCheck
+    groups: GroupCheck
+    verdict: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    def head(self) -> list[str]:
+        """Return the sentences before the table."""
+        rows = "rows that it learned from" if self.in_sample else "rows"
+        return [f"Density against {self.n_rows:,} {rows}: {self.likelihood.sentence()}"]
+
+    def lines(self) -> Mapping[str, Sequence[Any]]:
+        """Return a line for each kind of answer: how many are off, and the worst."""
+        checks = self._families()
+        return {
+            "answers about": FAMILIES,
+            "compared": [_count(check) for check in checks],
+            "beyond chance": [int(check.beyond.sum()) for check in checks],
+            "large": [int(check.large.sum()) for check in checks],
+            "worst": [_worst(check) for check in checks],
+        }
+
+    def notes(self) -> list[str]:
+        """Return the verdict, and what was done."""
+        return [*self.verdict, *self.remarks]
+
+    def short(self) -> list[str]:
+        """Return two lines for a summary: the worst pair, and the share of groups that are off."""
+        compared = len(self.groups.size)
+        share = f"{self.groups.beyond.sum() / compared:.1%}" if compared else "none"
+        against = f"{self.n_rows:,} {'training rows' if self.in_sample else 'rows'}"
+        return [
+            f"{int(self.pairs.beyond.sum())} of {self.pairs.count} pairs of columns differ from "
+            f"{against} beyond chance" + (f"; {w}" if (w := _worst(self.pairs)) else ""),
+            f"{share} of {compared:,} means and shares over groups are off, "
+            f"{int(self.groups.large.sum()):,} of them much"
+            + (f"; {w}" if (w := _worst(self.groups)) else ""),
+        ]
+
+    def _families(self) -> list[PairCheck | GroupCheck]:
+        return [
+            self.groups.of_size(0),
+            self.pairs,
+            self.groups.of_size(1),
+            self.groups.of_size(2),
+        ]
+
+
+def _count(check: PairCheck | GroupCheck) -> int:
+    return check.count if isinstance(check, PairCheck) else len(check.size)
+
+
+def _worst(check: PairCheck | GroupCheck) -> str:
+    """Name the largest difference that is beyond chance."""
+    return check.sentence(0) if np.any(check.beyond) else ""
+
+
+def check_density(
+    density: Density,
+    X: Any,
+    *,
+    training: TrainingRows | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> DensityCheck:
+    """Check a density against rows; see :meth:`Density.check`.
+
+    ``training`` are the rows that it learned from, where they are kept; X may be None then, and
+    these are the rows.
+    """
+    encoder = density._encoder
+    learned = None if training is None else CheckedRows.of_training(training, encoder)
+    if X is None and learned is not None:
+        rows = learned
+    else:
+        rows = CheckedRows.read(X, encoder, sample_weight)
+    in_sample = rows is learned or rows.are_training_rows(encoder)
+    noise = noise_ratio(rows, density, in_sample)
+    variables, remarks = _choose_columns(density, rows)
+    likelihood = check_likelihood(density, rows, None if in_sample else learned)
+    pairs = check_pairs(density, rows, variables, noise)
+    groups = check_groups(density, rows, variables, noise)
+    return DensityCheck(
+        len(rows),
+        in_sample,
+        likelihood,
+        pairs,
+        groups,
+        _verdict(len(rows), likelihood, pairs, groups),
+        (*_remarks(density, in_sample), *remarks, *groups.remarks),
+    )
+
+
+def _choose_columns(density: Density, rows: CheckedRows) -> tuple[list[int], list[str]]:
+    """Return the columns to compare: all, or those of the pairs that depend most in the rows."""
+    columns = density.encoder_.columns_
+    usable = [v for v, column in enumerate(columns) if column.kind != "unknown"]
+    edges = density.circuit.structure.n_edges
+    most = max(MIN_COLUMNS, min(MAX_COLUMNS, MAX_VISITS // (edges * N_GROUPS)))
+    if len(usable) <= most:
+        return usable, []
+    chosen: list[int] = []
+    for pair in strongest_pairs(density.encoder_, rows, usable):
+        chosen += [v for v in pair if v not in chosen]
+        if len(chosen) >= most:
+            break
+    remark = (
+        f"Of {len(columns):,} columns, the {len(chosen)} with the strongest dependences in the "
+        f"rows were compared; what the density may make of the others was not looked at."
+    )
+    return sorted(chosen), [remark]
+
+
+def _remarks(density: Density, in_sample: bool) -> list[str]:
+    if not in_sample:
+        return []
+    remarks = [
+        "These are the rows that the density learned from, so that likelihood, pairs and groups "
+        "look better than they are; check(X) with rows held out is honest."
+    ]
+    learned = getattr(density, "learned_", None)
+    if learned is not None and learned.held_out_rows:
+        remarks.append(
+            f"When it learned, rows held out had {learned.score:.4f} nats a row, "
+            f"{learned.independent:.4f} if the columns were independent."
+        )
+    return remarks
+
+
+def _verdict(
+    n_rows: int, likelihood: LikelihoodCheck, pairs: PairCheck, groups: GroupCheck
+) -> tuple[str, ...]:
+    """Say what can be trusted, what is off, and what to do."""
+    if n_rows < MIN_ROWS:
+        return (f"{n_rows:,} row(s) are too few to tell; {MIN_ROWS:g} are the least.",)
+    alone, by_one, by_two = (groups.of_size(size) for size in range(3))
+    good, sentences, advice = [], [], []
+    checks: list[PairCheck | GroupCheck] = [alone, pairs, by_one, by_two]
+    for check, what in zip(checks, FAMILIES, strict=True):
+        n, off, large = _count(check), int(check.beyond.sum()), int(check.large.sum())
+        if large:
+            sentences.append(
+                f"Off, beyond chance and by much: {large:,} of {n:,} answers about {what}; "
+                f"first of all {_worst(check)}."
+            )
+        elif n and not sentences:
+            good.append(what + (f" ({off} of {n:,} off, but by little)" if off else ""))
+    if good:
+        sentences.insert(0, f"Can be trusted, as far as these rows tell: {', '.join(good)}.")
+    if np.any(alone.large):
+        advice.append("learn from rows like these, or with more bins (`max_bins`)")
+    if np.any(pairs.large) or np.any(by_one.large):
+        advice.append("try more `states` of a LatentTree, or another density")
+    elif np.any(by_two.large):
+        advice.append("try a LatentTree with more `states`: two columns act together on a third")
+    if np.any(by_one.large) or np.any(by_two.large):
+        advice.append(
+            "for the groups named here prefer averages over rows, which `ask` and `split` print "
+            "beside their answers"
+        )
+    lower = [
+        name
+        for name, gain, error in zip(
+            likelihood.names[1:],
+            likelihood.gain[1:].tolist(),
+            likelihood.error[1:].tolist(),
+            strict=True,
+        )
+        if gain < -2 * error
+    ]
+    if lower:
+        sentences.append(
+            f"Rows are less likely under the density than under {' and '.join(lower)}."
+        )
+        advice.append("compare with `ChowLiu` or `Independent` on rows held out")
+    if advice:
+        sentences.append(f"What to do: {'; '.join(advice)}.")
+    sentences.append(_power(pairs, by_one))
+    return tuple(filter(None, sentences))
+
+
+def _power(pairs: PairCheck, groups: GroupCheck) -> str:
+    """Say what differences such a number of rows can show."""
+    if not pairs.count:
+        return ""
+    pair = DETECTED * float(np.nanmedian(pairs.error))
+    text = f"So many rows show differences in dependence from about {figure(round(pair, 2))} on"
+    if len(groups.size):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            unit = np.abs(groups.size / (groups.rows - groups.density)) * groups.error
+        mean = DETECTED * float(np.nanmedian(unit))
+        text += f", and in means of groups from about {figure(round(mean, 2))} standard deviations"
+    return text + "; smaller ones cannot be told from chance."

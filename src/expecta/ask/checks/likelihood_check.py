@@ -1,0 +1,152 @@
+"""Compare a density's likelihood with that of independent columns and of a Chow-Liu tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from expecta.ask.checks.checked_rows import CheckedRows
+from expecta.ask.printed_answer import PrintedAnswer
+from expecta.common.arrays import Floats, Ints
+from expecta.common.text import number
+from expecta.densities.density import Density
+from expecta.densities.density_learner import independent_scores
+from expecta.densities.tree_densities import ChowLiu
+from expecta.learn.weighted_rows import WeightedRows
+from expecta.tables import Encoder
+
+FOLDS = 5
+MIN_ROWS = 10  # below which nothing is learned from other rows of the table
+MAX_TREE_COLUMNS = 500  # beyond which no tree is learned
+SMOOTHING = 1.0, 30.0  # rows added to each conditional distribution of a tree
+ROUNDING = 1e-12  # relative
+MAX_LEARNING_ROWS = 50_000  # that the two others learn from, at most
+INDEPENDENT, TREE = "independent columns", "Chow-Liu tree"
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodCheck(PrintedAnswer):
+    """Mean log-likelihood of rows under a density, and under two simpler ones.
+
+    Attributes
+    ----------
+    names
+        What is compared: the density first, then what it is compared with.
+    score
+        Mean log-likelihood in nats a row, over the same bins.  # (names,)
+    gain, error
+        How much higher the density's is, and the standard error of that difference: of the mean
+        over rows of the difference in each row.  # (names,)
+    impossible
+        Number of rows that have probability zero under the density; they are left out.
+    how
+        In words, what the two others were learned from.
+    """
+
+    names: tuple[str, ...]
+    score: Floats
+    gain: Floats
+    error: Floats
+    impossible: int
+    how: str
+
+    def head(self) -> list[str]:
+        """Return the sentence before the table."""
+        return ["Log-likelihood of the rows, in nats a row"]
+
+    def lines(self) -> Mapping[str, Sequence[Any]]:
+        """Return a line for each density."""
+        return {
+            "density": self.names,
+            "score": self.score.tolist(),
+            "gain": self.gain.tolist(),
+            "error": self.error.tolist(),
+        }
+
+    def notes(self) -> list[str]:
+        """Return what the others were learned from."""
+        impossible = (
+            f"{self.impossible:,} row(s) have probability zero under the density, and are left out."
+        )
+        return [self.how, *[impossible] * bool(self.impossible)]
+
+    def sentence(self) -> str:
+        """Say what the density gains, in one sentence."""
+        if not np.isfinite(self.score[0]):
+            return "There are no rows to score."
+        gains = [
+            f"{number(abs(gain))} ± {number(error)} {'above' if gain >= 0 else 'below'} {name}"
+            for name, gain, error in zip(
+                self.names[1:], self.gain[1:].tolist(), self.error[1:].tolist(), strict=True
+            )
+            if np.isfinite(gain)
+        ]
+        return f"{number(float(self.score[0]))} nats a row" + "".join(f", {gain}" for gain in gains)
+
+
+def check_likelihood(
+    density: Density, rows: CheckedRows, training: CheckedRows | None
+) -> LikelihoodCheck:
+    """Score rows under a density and under two others over the same bins.
+
+    The others learn from the training rows if these are given; else from the rows themselves,
+    each fifth scored by what the other four say. Cost: learning ten Chow-Liu trees.
+    """
+    encoder = density.encoder_
+    scores = [density.circuit.log_prob(rows.codes) if len(rows) else np.zeros(0)]
+    with_tree = len(encoder.columns_) <= MAX_TREE_COLUMNS
+    how = "There are too few rows to learn simpler densities from."
+    if training is not None and len(rows):
+        how = "The others were learned from the training rows, over the same bins."
+        scores += _simple_scores(training, rows.codes, encoder, with_tree)
+    elif len(rows) >= MIN_ROWS:
+        how = (
+            f"The others were learned from these rows, over the same bins: each of {FOLDS} parts "
+            f"is scored by what was learned from the rest."
+        )
+        fold = np.random.default_rng(0).permutation(len(rows)) % FOLDS
+        parts = [np.zeros(len(rows)) for _ in range(1 + len(SMOOTHING) * with_tree)]
+        for k in range(FOLDS):
+            learned, scored = rows.where(fold != k), fold == k
+            simple = _simple_scores(learned, rows.codes[scored], encoder, with_tree)
+            for part, score in zip(parts, simple, strict=True):
+                part[scored] = score
+        scores += parts
+    if len(scores) > 2:
+        how += " The tree has the smoothing that serves it best."
+        best = max(scores[2:], key=lambda score: float(np.average(score, weights=rows.weight)))
+        scores[2:] = [best]
+    elif not with_tree:
+        how += f" No tree is learned of more than {MAX_TREE_COLUMNS:,} columns."
+    possible = np.isfinite(scores[0])
+    weight = rows.weight[possible]
+    table = np.array([each[possible] for each in scores])
+    gain = table[0] - table
+    if not len(weight):
+        mean, difference, error = np.full((3, len(table)), np.nan)
+    else:
+        mean, difference = (np.average(each, axis=1, weights=weight) for each in (table, gain))
+        about = gain - difference[:, None]
+        about[np.abs(about) < ROUNDING * np.abs(table[0]).max()] = 0.0
+        error = np.sqrt(about**2 @ weight**2) / weight.sum()
+    names = ("the density", INDEPENDENT, TREE)[: len(table)]
+    return LikelihoodCheck(names, mean, difference, error, int(np.sum(~possible)), how)
+
+
+def _simple_scores(
+    learned: CheckedRows, codes: Ints, encoder: Encoder, with_tree: bool
+) -> list[Floats]:
+    """Score rows by independent columns, and by Chow-Liu trees that learned from others."""
+    if len(learned) > MAX_LEARNING_ROWS:
+        chosen = np.random.default_rng(0).choice(len(learned), MAX_LEARNING_ROWS, replace=False)
+        learned = learned.where(np.sort(chosen))
+    rows = WeightedRows(learned.codes, learned.weight).merged()
+    counts = [each + 1.0 / len(each) for each in rows.value_counts(encoder.cardinalities_)]
+    scores = [independent_scores(codes, [each / each.sum() for each in counts])]
+    for pseudo_count in SMOOTHING if with_tree else ():
+        tree = ChowLiu(pseudo_count=pseudo_count).of_rows(rows, encoder)
+        scores.append(tree.log_prob(codes))
+    return scores
