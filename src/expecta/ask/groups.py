@@ -23,6 +23,7 @@ from expecta.tables.training_rows import Average
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 RARE_ROWS = 5.0  # expected training rows below which a group is rare
 GRID_POINTS = 513  # on which two distributions are compared
+MAX_LOOSE = 0.02  # of a variance: bounds above this are said
 ZERO = 1e-9  # of the spread: a mean below this is zero
 
 
@@ -199,7 +200,11 @@ def ask(subject: ExpectedOutput, query: Any = None, facts: dict[str, Any] | None
         share = float(min(np.exp(group.scale) * group.weight.sum(), 1.0))
         summary = subject.describe_groups(group.evidence, group.weight[None])
         mean, error = float(summary.mean[0]), float(summary.error[0])
-        std = float(np.sqrt(summary.variance[0]))
+        variance, loose = float(summary.variance[0]), float(summary.variance_error[0])
+        std = float(np.sqrt(variance))
+        if not subject.samples_variance and loose > MAX_LOOSE * variance:
+            ends = [number(float(np.sqrt(max(variance + by, 0.0)))) for by in (-loose, loose)]
+            remarks.append(f"The standard deviation lies between {ends[0]} and {ends[1]}.")
         distribution = subject.distribution(group.evidence, group.weight)
         quantiles, quantile_errors = distribution.quantiles(LEVELS)
     seen = training_average(subject, condition)

@@ -19,6 +19,7 @@ from expecta.expected.expected_output import (
     OutputContext,
     normalised_weights,
 )
+from expecta.expected.link_variance import variance_about_mean
 from expecta.queries.logistic_slope import expected_slope
 from expecta.queries.moments import mean_and_central
 from expecta.queries.one_vs_rest import class_shares
@@ -106,6 +107,9 @@ class PairOutput(ExpectedOutput):
             error = 0.0 * mean
             square = one_output(self.pair, 0, 2.0).expected(evidence, "exp").value
             variance, loose = square - mean**2, np.asarray(1e-12 * square)
+        about, bound = variance_about_mean(self.pair, evidence, self.link)
+        better = bound < loose
+        variance, loose = np.where(better, about, variance), np.where(better, bound, loose)
         # a number between two ends varies by a quarter of their distance squared at most
         low, high = self.pair.range(evidence)
         limit = 0.25 * (self._apply(high) - self._apply(low)) ** 2
