@@ -4,6 +4,7 @@ import itertools
 import pickle
 import re
 import warnings
+from datetime import UTC, datetime, time, timedelta
 from functools import cache
 
 import numpy as np
@@ -524,6 +525,66 @@ def test_probabilities_that_do_not_sum_to_one_stay_as_they_are():
     np.testing.assert_allclose(
         expected.predict_proba(holes(frame, np.random.default_rng(0))).sum(1), 0.5
     )
+
+
+# -- times and other objects ----------------------------------------------------------
+
+DAYS = np.random.default_rng(0).integers(0, 400, 300)
+MOMENTS = [datetime(2020, 1, 1, 9) + timedelta(days=int(day)) for day in DAYS]
+TIME_COLUMNS = {
+    "dates": pd.Series([moment.date() for moment in MOMENTS], dtype=object),
+    "datetimes": pd.Series(MOMENTS, dtype=object),
+    "aware": pd.Series([moment.replace(tzinfo=UTC) for moment in MOMENTS], dtype=object),
+    "datetime64": pd.Series(pd.to_datetime(MOMENTS)),
+    "zoned": pd.Series(pd.to_datetime(MOMENTS).tz_localize("Europe/Berlin")),
+    "durations": pd.Series(pd.to_timedelta(DAYS, unit="h")),
+    "integers": pd.Series(DAYS.tolist(), dtype=object),
+}
+
+
+@pytest.mark.parametrize("kind", TIME_COLUMNS)
+@pytest.mark.parametrize("trees", [True, False])
+def test_models_that_take_times_for_categories(kind, trees):
+    """Days fall together in bins, and the encoder refuses times that it was not fitted to."""
+    b = np.random.default_rng(1).normal(size=300)
+    frame = pd.DataFrame({"d": TIME_COLUMNS[kind], "b": b})
+    known = OrdinalEncoder() if kind != "integers" else FunctionTransformer(_lengths)
+    steps = make_column_transformer((known, ["d"]), remainder="passthrough")
+    inner = RandomForestRegressor(3, max_depth=4, random_state=0) if trees else LinearRegression()
+    model = make_pipeline(steps, inner).fit(frame, DAYS / 50 + b)
+    expected = ExpectedPredictor(model, ChowLiu(), rtol=0.1).fit(frame)
+    np.testing.assert_allclose(expected.predict(frame), model.predict(frame), rtol=1e-12)
+    some = frame.iloc[:6].copy()
+    some.loc[[0, 1], "b"] = np.nan
+    some.loc[2, "d"] = None
+    answers = expected.predict(some)
+    assert np.all(np.isfinite(answers))
+    np.testing.assert_allclose(answers[3:], model.predict(frame.iloc[3:6]), rtol=1e-12)
+    if kind == "dates":  # whatever form they come in
+        np.testing.assert_array_equal(
+            expected.predict(some.astype({"d": "datetime64[s]"})), answers
+        )
+    if kind != "integers":
+        mean = expected.predict(pd.DataFrame({"d": [None], "b": [0.5]}))
+        own = model.predict(frame.assign(b=0.5))
+        assert abs(mean[0] - own.mean()) < 0.3 * own.std()
+    assert np.isfinite(expected.ask().mean)
+
+
+def _lengths(column):
+    return column.astype(str).map(len)
+
+
+@pytest.mark.parametrize("kind", ["time", "bytes"])
+@pytest.mark.parametrize("ignore", [True, False])
+def test_objects_that_cannot_be_made_again_are_refused(kind, ignore):
+    cells = [time(int(day) % 24) if kind == "time" else b"%d" % (day % 5) for day in DAYS]
+    frame = pd.DataFrame({"d": pd.Series(cells, dtype=object), "b": np.arange(300.0)})
+    encoder = OneHotEncoder(handle_unknown="ignore" if ignore else "error")
+    steps = make_column_transformer((encoder, ["d"]), remainder="passthrough")
+    model = make_pipeline(steps, LinearRegression()).fit(frame, DAYS)
+    with pytest.raises(DomainError, match=rf"in column 'd' \({kind}\); make these texts"):
+        ExpectedPredictor(model, ChowLiu()).fit(frame)
 
 
 # -- what users do --------------------------------------------------------------------

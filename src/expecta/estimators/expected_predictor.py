@@ -145,7 +145,7 @@ class ExpectedPredictor(ExpectedEstimator):
         names = getattr(self.model, "feature_names_in_", None)
         complete, table_of_complete = self._some_complete(X, table, density, fixed)
         template = RowTemplate.of(complete, table_of_complete, names, fixed)
-        template.keep_rare(table, density)
+        template.keep_seen(table, density)
         calls = ModelCalls(self.model)
         wrapped = wrap_model(
             calls,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from expecta.expected.row_template import RowTemplate
 from expecta.expected.sampled_output import CompleteOutputs, SampledOutput
 from expecta.queries.output_distribution import Distribution
 from expecta.queries.pair import Pair
+from expecta.readers import Unreadable
 from expecta.readers.features import Features
 from expecta.readers.forms import Form, Linear
 from expecta.tables.table import Table
@@ -39,7 +40,7 @@ class FeatureTerms:
     def __init__(self, features: Features, form: Linear) -> None:
         self._features, self._form = features, form
 
-    def __call__(self, column: int, values: npt.NDArray[np.generic]) -> Floats | None:
+    def __call__(self, column: int, values: Any) -> Floats | None:
         """Return the terms of raw values of a column; None if the model has no use for it."""
         own = self._features.of(column)
         if not len(own):
@@ -84,12 +85,12 @@ class AdditiveMargin(Margin):
         total = np.zeros((len(codes), self.pair.g.n_outputs))
         if self.terms is None:
             return total
-        for column, index in enumerate(template.indices(table)):
+        for column in range(len(template.columns)):
             variable = self._variables[column]
             known = np.flatnonzero(codes[:, variable] >= 0)
             if not len(known):
                 continue
-            terms = self.terms(column, template.column(table, index)[rows[known]])
+            terms = self.terms(column, template.column(table, column)[rows[known]])
             if terms is not None:
                 if not np.all(np.isfinite(terms)):
                     wrong = int(np.argmin(np.isfinite(terms).all(axis=1)))
@@ -175,17 +176,34 @@ def additive_of_linear(
         bias = bias + features(features.rows)[0, constant] @ form.coefficient[constant]
     codes = encoder.codes(X)
     terms = FeatureTerms(features, form)
-    for column, index in enumerate(template.indices(X)):
-        examples = terms(column, cells.examples[column])
-        if examples is None:
-            continue
+    for column in range(len(template.columns)):
         variable = int(cells.variable[column])
         rows = np.flatnonzero(codes[:, variable] >= 0)
-        added = terms(column, template.column(X, index)[rows])
-        assert added is not None
-        count = np.bincount(codes[rows, variable], minlength=len(examples))
+        added = terms(column, template.column(X, column)[rows])
+        if added is None:
+            continue
+        table = tables[variable]
+        count = np.bincount(codes[rows, variable], minlength=len(table))
         for k in range(len(form.bias)):
-            total = np.bincount(codes[rows, variable], added[:, k], minlength=len(examples))
-            mean = total / np.maximum(count, 1)
-            tables[variable][:, k] = np.where(count > 0, mean, examples[:, k])
+            total = np.bincount(codes[rows, variable], added[:, k], minlength=len(table))
+            table[:, k] = total / np.maximum(count, 1)
+        empty = np.flatnonzero(count == 0)
+        if len(empty):
+            table[empty] = _of_examples(terms, column, cells, template, empty)
     return AdditiveMargin(cells.density, bias, tables, features.columns, terms)
+
+
+def _of_examples(
+    terms: FeatureTerms, column: int, cells: ModelCells, template: RowTemplate, empty: Ints
+) -> Floats | None:
+    """Return the terms of values that no training row has."""
+    examples = cells.examples[column]
+    try:
+        if isinstance(examples, np.ndarray):
+            return terms(column, template.restored(column, examples[empty]))
+        return terms(column, [examples[value] for value in empty.tolist()])
+    except (ValueError, TypeError) as refused:
+        raise Unreadable(
+            f"no complete row has some values of column {template.columns[column]!r}, and the "
+            f"model refuses them; sampling is used instead"
+        ) from refused

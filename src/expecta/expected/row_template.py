@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC
 from typing import Any
 
 import narwhals as nw
@@ -15,10 +16,13 @@ from expecta.densities.density import Density
 from expecta.readers import frames
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column
+from expecta.tables.number_column import NumberColumn
+from expecta.tables.scalars import TIMES, time_zone
 from expecta.tables.table import Table
 
 Array = npt.NDArray[Any]
 KEPT_ROWS = 100  # complete rows, spread over the table; extremes come in addition
+MAX_TIMES = 10_000  # training times that draws are among
 MAX_EXTREMES = 400  # rows that are kept for the value that they have in some column
 
 
@@ -36,6 +40,10 @@ class RowTemplate:
         self.order = order  # of the columns of the table that was learned from
         self.missing_is_value = missing_is_value  # columns whose missing cells the model sees
         self.marks: dict[int, Any] = {}  # what the user writes in these cells, by column
+        self.kept: Ints = np.zeros(0, np.int64)  # which rows of the training table these are
+        # kind and time zone of columns whose numbers were something else to the user
+        self._kinds: dict[int, tuple[str, str | None]] = {}
+        self._seen: dict[int, Floats] = {}  # times of training rows, in order
         self._rare: dict[int, tuple[Array, Floats]] = {}  # categories that a density merges
 
     @classmethod
@@ -59,18 +67,29 @@ class RowTemplate:
         elif not (frames.is_pandas(X) or frames.is_polars(X)):
             X = np.asarray(X)
         indices = template.indices(table)
+        template.kept = complete
         template.rows = frames.pick(frames.take(X, complete.astype(np.intp)), indices)
         for column, (name, index) in enumerate(zip(columns, indices, strict=True)):
-            missing = np.flatnonzero(~table.column(index).known)
+            cells = table.column(index)
+            if cells.kind in TIMES or (cells.kind == "integer" and cells.dtype == "object"):
+                template._kinds[column] = cells.kind, cells.zone
+            missing = np.flatnonzero(~cells.known)
             if name in missing_is_value and len(missing):
                 cell = frames.pick(frames.take(X, missing[:1]), [index], flat=True)
                 template.marks[column] = np.asarray(cell, object)[0]
         return template
 
-    def keep_rare(self, table: Table, density: Density) -> None:
-        """Note the categories that a density takes together, and how often rows have them."""
+    def keep_seen(self, table: Table, density: Density) -> None:
+        """Note the times of rows, and the categories that a density takes together.
+
+        A model that takes times for categories knows no other time.
+        """
         for i, index in enumerate(self.indices(table)):
             column = density.encoder_.column(self.columns[i]).plain
+            if isinstance(column, NumberColumn) and column.kind in TIMES:
+                numbers = np.sort(table.column(index).as_numbers(column.kind, column.zone))
+                numbers = numbers[~np.isnan(numbers)]
+                self._seen[i] = numbers[evenly(len(numbers), MAX_TIMES)]
             if column.other:
                 cells = table.column(index)
                 codes, levels = cells.as_levels()
@@ -109,14 +128,33 @@ class RowTemplate:
         """Whether no cell of a row is missing, unless that is a value.  # (rows,)."""
         return np.all(self.known(table), axis=1)
 
-    def column(self, table: Table, index: int) -> Array:
-        """Return the values of a column of a table, None or NaN where they are unknown."""
-        return _values(table.column(index))
+    def column(self, table: Table, column: int) -> Array:
+        """Return the values of a column as the model takes them, None or NaN where unknown."""
+        return self._values(column, table.column(self.indices(table)[column]))
+
+    def _values(self, column: int, cells: Cells) -> Array:
+        if column in self._kinds:  # whatever form they have here
+            return self.restored(column, cells.as_numbers(*self._kinds[column]))
+        if cells.numbers is not None:
+            return cells.numbers.copy()
+        assert cells.codes is not None
+        table = np.empty(len(cells.levels) + 1, object)
+        table[:] = [*cells.levels, None]
+        return table[cells.codes]
+
+    def restored(self, column: int, values: Array) -> Array:
+        """Return numbers of a column as the model takes them, and other values as they are."""
+        if column not in self._kinds or values.dtype == object:
+            return values
+        kind, zone = self._kinds[column]
+        if kind in TIMES:
+            return _times(kind, zone, values)
+        return np.array([_integer(x) for x in values.tolist()], object)
 
     def complete(self, table: Table, rows: Ints) -> Any:
         """Return rows of a table without missing cells as the model takes them."""
         columns = {
-            i: frames.marked(_values(table.column(index))[rows], self.marks.get(i))
+            i: frames.marked(self._values(i, table.column(index))[rows], self.marks.get(i))
             for i, index in enumerate(self.indices(table))
         }
         return frames.put_columns(frames.take(self.rows, np.zeros(len(rows), np.intp)), columns)
@@ -143,7 +181,10 @@ class RowTemplate:
         for i, index in enumerate(self.indices(table)):
             variable = density.encoder_.variable(self.columns[i])
             cells, column = table.column(index), density.encoder_.columns_[variable]
-            values = _drawn(column, codes[:, variable], rng)
+            drawn = column.decode(codes[:, variable], rng)
+            if i in self._seen:
+                drawn = _among(self._seen[i], column.plain, codes[:, variable], drawn, rng)
+            values = self.restored(i, drawn)
             if i in self._rare:
                 rare, share = self._rare[i]
                 some = codes[:, variable] == len(column.values)
@@ -151,7 +192,7 @@ class RowTemplate:
             # a category that the density does not know counts as unknown
             known = (cells.known & (column.encode(cells) >= 0))[rows]
             if known.any():
-                own = _values(cells)
+                own = self._values(i, cells)
                 if own.dtype.kind != values.dtype.kind:
                     values = values.astype(object)
                 values[known] = own[rows[known]]
@@ -189,24 +230,28 @@ def evenly(size: int, n: int) -> Ints:
     return np.unique(np.linspace(0, size - 1, min(n, size)).astype(np.int64))
 
 
-def _values(cells: Cells) -> Array:
-    """Return the cells as they were; None where a category is unknown."""
-    if cells.numbers is not None:
-        return _times(cells.kind, cells.numbers)
-    assert cells.codes is not None
-    table = np.empty(len(cells.levels) + 1, object)
-    table[:] = [*cells.levels, None]
-    return table[cells.codes]
+def _among(
+    seen: Floats, column: Column, codes: Ints, drawn: Floats, rng: np.random.Generator
+) -> Floats:
+    """Return numbers that were seen in the bins, and those drawn where there are none."""
+    bins = column.encode(Cells(column.name, column.kind, "", seen, zone=column.zone))
+    first, last = (np.searchsorted(bins, codes, side) for side in ("left", "right"))
+    chosen = first + rng.integers(0, np.maximum(last - first, 1))
+    return np.where(last > first, seen[np.minimum(chosen, len(seen) - 1)], drawn)
 
 
-def _drawn(column: Column, codes: Ints, rng: np.random.Generator) -> Array:
-    values: Array = column.decode(codes, rng)
-    return values if values.dtype == object else _times(column.kind, values)
+def _times(kind: str, zone: str | None, numbers: Floats) -> Array:
+    """Return times from microseconds: those of NumPy, or objects where they have a time zone."""
+    unknown = np.isnan(numbers)
+    whole = np.where(unknown, 0, numbers).astype(np.int64)
+    naive = whole.astype("m8[us]" if kind == "duration" else "M8[us]")
+    if zone is not None:
+        there = [time.replace(tzinfo=UTC).astimezone(time_zone(zone)) for time in naive.tolist()]
+        return np.array([None if gap else t for t, gap in zip(there, unknown, strict=True)], object)
+    naive[unknown] = "NaT"
+    return naive.astype("M8[D]") if kind == "date" else naive
 
 
-def _times(kind: str, numbers: Array) -> Array:
-    if kind not in ("date", "datetime", "duration"):
-        return numbers.copy()
-    unit = "m8[us]" if kind == "duration" else "M8[us]"
-    whole = np.where(np.isnan(numbers), 0, numbers).astype(np.int64).astype(unit)
-    return np.where(np.isnan(numbers), np.array("NaT", unit), whole)
+def _integer(x: float) -> int | float | None:
+    """Return a whole number as an integer, whose text is another than that of a float."""
+    return None if np.isnan(x) else int(x) if x.is_integer() else x

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.base import is_classifier
 
 from expecta.common.arrays import Floats
+from expecta.common.errors import DomainError
 from expecta.densities.density import Density
 from expecta.expected.additive_margin import AdditiveMargin, additive_of_linear
 from expecta.expected.compiled_trees import CompiledTrees
@@ -28,6 +29,7 @@ from expecta.readers.forms import Form, Trees
 from expecta.readers.read_model import read
 from expecta.tables.table import Table
 
+REMADE_TOL = 1e-6  # relative: what 32-bit numbers have
 LINEAR_BINS = 256  # of a number that a linear model adds up
 SAME_CLASS_SHARE = 0.98  # of complete rows, whose class is that of the largest output
 SPREAD_ROWS = 2000  # training rows that the model's own spread is taken over
@@ -112,6 +114,7 @@ def wrap_model(
     options
         Further parameters of :class:`WrappedModel`.
     """
+    _check_remade(calls, template, table)
     which = np.flatnonzero(template.complete_rows(table))
     complete = template.complete(table, which[evenly(len(which), SPREAD_ROWS)])
     outputs = calls.outputs(complete)
@@ -141,6 +144,32 @@ def wrap_model(
             warnings.warn(str(reason), UserWarning, level_of_caller())
         model = wrapped(density, None, str(reason))
     return model
+
+
+def _check_remade(calls: ModelCalls, template: RowTemplate, table: Table) -> None:
+    """Refuse columns whose cells, made again from what was read, are others to the model."""
+    rows, remade = template.rows, template.complete(table, template.kept)
+    problem: Exception | None = None
+    with frames.quietly():
+        given = calls.outputs(rows)
+        try:
+            if np.allclose(given, calls.outputs(remade), REMADE_TOL, REMADE_TOL, equal_nan=True):
+                return
+            if not np.array_equal(given, calls.outputs(rows), equal_nan=True):
+                return  # the model draws random numbers
+        except (TypeError, ValueError) as refused:
+            problem = refused
+    both = [[frames.types(one, i) for i in range(len(template.columns))] for one in (rows, remade)]
+    changed = [
+        f"{name!r} ({', '.join(sorted(theirs - ours)) or 'some cells'})"
+        for name, theirs, ours in zip(template.columns, *both, strict=True)
+        if theirs != ours
+    ]
+    raise DomainError(
+        f"the model does not answer as it does for the table when cells are given back to it as "
+        f"they are read, in column {', '.join(changed) or 'unknown'}; make these texts, numbers "
+        f"or times of NumPy before the model is fitted"
+    ) from problem
 
 
 def _read(

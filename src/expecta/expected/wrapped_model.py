@@ -204,8 +204,8 @@ class WrappedModel(ExpectedModel):
             (wrong,) = np.nonzero(rows.codes[:, variable] == value)
             if len(wrong):
                 name = self.density.columns[variable]
-                index = self.template.indices(rows.table)[self.template.columns.index(name)]
-                number = self.template.column(rows.table, index)[wrong[0]]
+                column = self.template.columns.index(name)
+                number = self.template.column(rows.table, column)[wrong[0]]
                 raise DomainError(
                     f"the model refuses {number} in column {name!r} of row {wrong[0]}: it is not "
                     f"among what its transformers take"

@@ -66,6 +66,11 @@ def pick(data: Any, columns: Sequence[int], flat: bool = False) -> Any:
     return data.iloc[:, chosen] if is_pandas(data) else data[:, chosen]
 
 
+def types(data: Any, column: int) -> set[str]:
+    """Return the names of the Python types in a column."""
+    return {type(cell).__name__ for cell in np.asarray(pick(data, [column], flat=True), object)}
+
+
 def put(data: Any, column: int, values: Any) -> Any:
     """Return the rows with other values in one column, which keeps its type if it can hold them."""
     if len(data.shape) > 1:
@@ -182,6 +187,8 @@ def _fitting(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]
 def _pandas_series(values: Any, dtype: Any) -> Any:
     pandas = nw.dependencies.get_pandas()
     if str(dtype) == "object":  # which text is no longer, once it is guessed
+        if getattr(values, "dtype", None) is not None and values.dtype.kind in "mM":
+            values = values.astype(object)  # dates and times of Python, as there were
         return pandas.Series(values, dtype=object)
     series = pandas.Series(values)
     kind: Any = getattr(dtype, "numpy_dtype", dtype)  # of a column that may have unknown integers
