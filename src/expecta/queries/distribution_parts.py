@@ -226,7 +226,7 @@ class SpectralPart(DistributionPart):
             t=t,
             weight=rule.weight,
             bell=rule.step / (np.pi * blur) * np.exp(-0.5 * rule.t**2),
-            phi=phi * turn(centre[:, None], -1j * t),
+            phi=phi * turn(centre[:, None], -t),
             centre=centre,
             half=0.5 * (ends[:, 1] - ends[:, 0]),
             limits=limits,
@@ -240,7 +240,7 @@ class SpectralPart(DistributionPart):
         for a in range(0, len(entry), step):
             part = slice(a, a + step)
             at = (c[part] - self.centre[entry[part]])[:, None]
-            yield part, self.phi[entry[part]] * turn(at, -1j * self.t)
+            yield part, self.phi[entry[part]] * turn(at, -self.t)
 
     def cdf(self, entry: Ints, c: Floats) -> Floats:
         """Integrate the characteristic function."""

@@ -1,4 +1,4 @@
-"""Compute exponentials of a pair, E[exp(z g)] for imaginary and real z, and bounds on its tails."""
+"""Compute exponentials of a pair, E[exp(i t g)] and E[exp(λ g)], and bounds on its tails."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def characteristic_of(
 ) -> tuple[Complexes, Bools]:
     """E[exp(i t (bias + g))] of all outputs or of one, and which rows are impossible."""
     phi = pair.plan.phi[:, _outputs(only)]
-    states, q = _channels(pair.plan, Spectrum, phi, evidence, 1j * t)
+    states, q = _channels(pair.plan, Spectrum, phi, evidence, t)
     inside = _divide(states, q)
     on_support = inside[..., 0] + 1j * inside[..., 1]
     off = 1.0 - support_of(pair, evidence)
     bias = pair.g.bias[_outputs(only), None]
-    return (on_support + off[:, None, None]) * turn(bias, 1j * t), q <= 0
+    return (on_support + off[:, None, None]) * turn(bias, t), q <= 0
 
 
 class Exponentials(NamedTuple):
@@ -121,18 +121,18 @@ def _outputs(only: int | None) -> slice:
 
 
 def _channels(
-    plan: Plan, kind: type[Any], phi: Floats, evidence: Evidence, z: Any
+    plan: Plan, kind: type[Any], phi: Floats, evidence: Evidence, rates: Floats
 ) -> tuple[Floats, Floats]:
-    """Run an algebra of channels, a few of ``z`` at a time.
+    """Run an algebra of channels, a few rates or frequencies at a time.
 
-    Returns the two numbers of each channel, (rows, outputs, z, 2), not yet divided by the
+    Returns the two numbers of each channel, (rows, outputs, rates, 2), not yet divided by the
     probability of the evidence, which is the other answer: zero in impossible rows.
     """
     outputs, n = phi.shape[1], len(evidence)
-    step = min(max(MIN_FREQUENCIES, MAX_CHANNELS // outputs), max(1, len(z)))
-    runs = -(-max(1, len(z)) // step)
-    padded = np.zeros(runs * step, z.dtype)
-    padded[: len(z)] = z
+    step = min(max(MIN_FREQUENCIES, MAX_CHANNELS // outputs), max(1, len(rates)))
+    runs = -(-max(1, len(rates)) // step)
+    padded = np.zeros(runs * step)
+    padded[: len(rates)] = rates
     algebra = kind(outputs * step)
     tables = [partial(constants, algebra, phi, part) for part in padded.reshape(runs, -1)]
     out = np.zeros((n, outputs, runs, step, 2))
@@ -140,7 +140,7 @@ def _channels(
     for k, root in enumerate(roots):
         if len(root.state):
             out[:, :, k] = root.state.reshape(outputs, step, 2, n).transpose(3, 0, 1, 2)
-    return out.reshape(n, outputs, runs * step, 2)[:, :, : len(z)], roots[0].q
+    return out.reshape(n, outputs, runs * step, 2)[:, :, : len(rates)], roots[0].q
 
 
 def _divide(states: Floats, q: Floats) -> Floats:

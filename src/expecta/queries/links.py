@@ -213,7 +213,7 @@ def _spectral(
         rule = quadrature(step.noise, float(group), 3 * share, pair.rounding)
         for block in np.array_split(rows, 1 + len(rows) * outputs * len(rule.t) // MAX_CELLS):
             phi, _ = characteristic_of(pair, evidence[block], step.slope * rule.t)
-            phi *= turn(shift[block][:, :, None], 1j * step.slope * rule.t)
+            phi *= turn(shift[block][:, :, None], step.slope * rule.t)
             probability = np.clip(0.5 + phi.imag @ rule.weight, 0.0, 1.0)
             value[block] = step.low + step.size * probability
         error[rows] = step.size * (rule.error + share + support_rounding(pair))

@@ -1,7 +1,6 @@
-"""Compute with complex numbers: E[e 1_m exp(z g)] for some complex z per channel.
+"""Compute with complex numbers: E[e 1_m exp(i t g)], the characteristic function.
 
-With z = i t this is the characteristic function; with real z the moment-generating
-function. A channel is one output of g at one z.
+A channel is one output of g at one frequency t.
 """
 
 from __future__ import annotations
@@ -21,25 +20,23 @@ class Spectrum(NamedTuple):
     channels: int
 
 
-def constants(algebra: Spectrum, phi: Floats, exponents: Complexes) -> Floats:
-    """Return exp(z φ) as real and imaginary parts, outputs outermost."""
-    assert algebra.channels == phi.shape[1] * len(exponents)
-    factor = turn(phi[:, :, None], exponents).reshape(len(phi), -1)
+def constants(algebra: Spectrum, phi: Floats, t: Floats) -> Floats:
+    """Return exp(i t φ) as real and imaginary parts, outputs outermost."""
+    assert algebra.channels == phi.shape[1] * len(t)
+    factor = turn(phi[:, :, None], t).reshape(len(phi), -1)
     return np.stack([factor.real, factor.imag], axis=2).reshape(len(phi), -1)
 
 
-def turn(a: Floats, z: Complexes) -> Complexes:
-    """Return exp(a z), the rounding of the phase a · Im z put back.
+def turn(a: Floats, t: Floats) -> Complexes:
+    """Return exp(i a t) to the last digits, however large the phase.
 
     A phase counts modulo 2π, so that a large one loses as many digits as it has turns. What the
     product loses is recovered exactly, and multiplied on afterwards.
     """
-    phase, lost = a * np.imag(z), product_error(a, np.imag(z))
-    back = 1.0 + 1j * lost
-    many = np.abs(lost) > 1e-8  # whose square counts: phases of many millions
-    if np.any(many):
-        back[many] = np.exp(1j * lost[many])
-    return np.exp(a * np.real(z) + 1j * phase) * back
+    lost = product_error(a, t)
+    # a first order is all that counts, to the last bit, up to phases of a hundred million
+    back = 1.0 + 1j * lost if np.abs(lost).max(initial=0.0) < 1e-8 else np.exp(1j * lost)
+    return np.exp(1j * (a * t)) * back
 
 
 def width(algebra: Spectrum) -> int:
@@ -59,7 +56,7 @@ def join(
     fresh: bool,
     lanes: int,
 ) -> None:
-    """Add exp(z φ_e) · z[x] · z[y] to z[out], or set it."""
+    """Add exp(i t φ_e) · z[x] · z[y] to z[out], or set it."""
     for k in range(algebra.channels):
         cr, ci = c[e, 2 * k], c[e, 2 * k + 1]
         o, oi = U(out + 2 * k * lanes), U(out + (2 * k + 1) * lanes)
@@ -80,7 +77,7 @@ def join(
 
 
 def unit(algebra: Spectrum, c: Floats, e: int, z: Floats, out: int, w: int, lanes: int) -> None:
-    """Add w · exp(z φ_e) to z[out]."""
+    """Add w · exp(i t φ_e) to z[out]."""
     a = U(w)
     for k in range(2 * algebra.channels):
         o, f = U(out + k * lanes), c[e, k]
