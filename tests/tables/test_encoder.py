@@ -480,11 +480,11 @@ def test_facts():
 
 def test_shares_of_bins():
     whole = Encoder(bins=[0, 5, 10]).fit({"n": list(range(10))})
-    assert whole.where(n=(0, 2)).weights(0).tolist() == [[0.6, 0]]
-    assert whole.where(n=(3, 5)).weights(0).tolist() == [[0.4, 0.2]]
-    assert whole.columns_[0].between(3, 5, closed="left").tolist() == [0.4, 0]
-    real = Encoder(bins=[0, 5, 10]).fit({"n": [0.5, 4.5, 6, 8]})
-    assert real.where(n=(2.5, 7)).weights(0).tolist() == [[0.5, 0.5]]
+    assert whole.where(n=(0, 2)).weights(0) == pytest.approx(np.array([[0.6, 0]]))
+    assert whole.where(n=(3, 5)).weights(0) == pytest.approx(np.array([[0.4, 0.2]]))
+    assert whole.columns_[0].between(3, 5, closed="left") == pytest.approx([0.4, 0])
+    real = Encoder(bins=[0, 5, 10]).fit({"n": [0.5, 4.5, 6, 8]})  # two numbers, half at each
+    assert real.where(n=(2.5, 7)).weights(0) == pytest.approx(np.array([[0.5, 0.5]]))
     assert real.where(n=(0.5, 4.5)).weights(0).tolist() == [[1, 0]]
     assert real.where(n=(9, 99)).weights(0).tolist() == [[0, 0]]
 
@@ -768,3 +768,55 @@ def test_quantile_bins_are_never_empty_and_never_too_many(numbers, most):
     column = Encoder(max_bins=most).fit({"x": numbers}).columns_[0]
     assert column.cardinality == min(most, len(set(numbers)))
     assert np.all(column.counts > 0)
+
+
+@pytest.mark.parametrize("draw", ["exponential", "uniform", "poisson", "ends"])
+def test_shares_of_a_bin_follow_its_numbers(draw):
+    rng = np.random.default_rng(0)
+    numbers = {
+        "exponential": lambda: rng.exponential(1.0, 5_000),
+        "uniform": lambda: rng.uniform(3.0, 9.0, 5_000),
+        "poisson": lambda: rng.poisson(40.0, 5_000),
+        "ends": lambda: rng.choice([1.5, 8.25], 5_000),
+    }[draw]()
+    column = Encoder(bins=[-1e3, 1e3]).fit({"x": numbers}).columns_[0]
+    for level in (0.05, 0.3, 0.5, 0.8, 0.99):
+        cut = float(np.quantile(numbers, level)) + 1e-9
+        assert column.below(cut)[0] == pytest.approx(np.mean(numbers <= cut), abs=0.06)
+    drawn = column.decode(np.zeros(20_000, np.int32), np.random.default_rng(1))
+    assert np.mean(drawn) == pytest.approx(np.mean(numbers), rel=0.02)
+    assert np.std(drawn) == pytest.approx(np.std(numbers), rel=0.02)
+    for cut in np.quantile(numbers, [0.1, 0.5, 0.9]) + 1e-9:
+        assert np.mean(drawn <= cut) == pytest.approx(column.below(float(cut))[0], abs=0.02)
+
+
+def test_long_ends_are_cut_finer():
+    rng = np.random.default_rng(0)
+    numbers = rng.lognormal(0.0, 1.0, 8_000)
+    plain, tails = (
+        Encoder(bins=bins, max_bins=32).fit({"x": numbers}).columns_[0]
+        for bins in ("quantile", "tails")
+    )
+    assert set(plain.edges) < set(tails.edges)
+    assert tails.counts[-4:] == pytest.approx(np.array([125, 62, 31, 32]), abs=1)
+    both = Encoder(bins="tails", max_bins=32).fit({"x": np.log(numbers)}).columns_[0]
+    assert both.cardinality == 38
+    for few in (rng.uniform(size=8_000), rng.normal(size=200), np.arange(5.0), np.zeros(3)):
+        one, other = (
+            Encoder(bins=bins, max_bins=16).fit({"x": few}).columns_[0]
+            for bins in ("quantile", "tails")
+        )
+        np.testing.assert_array_equal(one.edges, other.edges)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.floats(-1e300, 1e300) | st.integers(-9, 9), min_size=1, max_size=200),
+    st.integers(1, 12),
+)
+def test_tails_keep_every_bin_filled(numbers, most):
+    numbers = [float(x) for x in numbers] * 30
+    column = Encoder(bins="tails", max_bins=most).fit({"x": numbers}).columns_[0]
+    assert column.cardinality <= most + 6
+    assert np.all(column.counts > 0)
+    assert np.all(np.diff(column.edges) > 0)

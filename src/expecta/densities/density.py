@@ -150,8 +150,8 @@ class Density:
         ----------
         X
             The table learned from: its numbers say where to cut. Without it only
-            thresholds cut, and the numbers of an old bin are taken to be spread evenly
-            between the smallest and the largest, as those of :meth:`Encoder.where` are.
+            thresholds cut, and the numbers of an old bin are taken to lie as those of
+            :meth:`Encoder.where` do.
         max_bins
             Maximum number of bins per column, not counting those that only thresholds add;
             a column that has as many or more is not cut but by thresholds. Bins hold about

@@ -102,7 +102,7 @@ class LatentTree(TreeLearner):
         Stop after so many epochs without a relative gain of the score: that of held-out rows
         if these are given or there are 2,000 rows, else that of the rows themselves.
     encoder
-        How to read tables; by default ``Encoder(max_bins=32)``.
+        How to read tables; by default ``Encoder(bins="tails", max_bins=32)``.
     random_state
         Seed of the starts, batches and held-out rows. The same seed gives the same model
         on any number of threads.
@@ -152,7 +152,7 @@ class LatentTree(TreeLearner):
     # -- the tree, its states and their prior -----------------------------------------
 
     def _default_encoder(self) -> Encoder:
-        return Encoder(max_bins=MAX_BINS)
+        return Encoder(bins="tails", max_bins=MAX_BINS)
 
     def _tree(self, rows: WeightedRows) -> RootedTree:
         if self.tree not in TREES:

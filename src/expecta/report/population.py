@@ -177,17 +177,9 @@ def _edges(column: NumberColumn, density: Floats) -> tuple[Floats, bool]:
 
 
 def rebinned(column: NumberColumn, density: Floats, edges: Floats) -> Floats:
-    """Return the share of each range: the numbers of a bin lie evenly between its ends.
-
-    Whole numbers (or days) of a bin are evenly likely where the edges lie between them.
-    """
-    half = 0.5 * column.step
-    low, high = column.lows - half, column.highs + half
-    width = np.where(high > low, high - low, 1.0)
-    part = np.clip((edges[:, None] - low) / width, 0.0, 1.0)
-    part = np.where(high > low, part, edges[:, None] > low)
-    part[-1] = np.where((high == low) & (low == edges[-1]), 1.0, part[-1])  # the last is closed
-    return np.diff(part @ density)
+    """Return the share of each range; see `NumberColumn.below` for how the numbers of a bin lie."""
+    below = [column.below(edge, inclusive=i == len(edges) - 1) for i, edge in enumerate(edges)]
+    return np.diff(np.array(below) @ density)
 
 
 def range_text(column: NumberColumn, low: float, high: float) -> str:

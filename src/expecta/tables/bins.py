@@ -15,7 +15,10 @@ from scipy.special import gammaln
 
 from expecta.common.arrays import Bools, Floats
 
-METHODS = ("quantile", "width", "adaptive")
+METHODS = ("quantile", "tails", "width", "adaptive")
+LONG = 2.0  # times the width of its neighbour: an end bin worth cutting
+TAIL_CUTS = 3  # of each end at most: an eighth of its weight is left at the end
+MIN_TAIL_ROWS = 20.0  # of a bin that such a cut makes
 FALLBACK_BINS = 10  # of equal width, where the adaptive rule finds no structure
 MAX_CANDIDATES = 256  # positions where an adaptive bin may end; the cost is their square
 
@@ -50,7 +53,7 @@ def bin_edges(
     some threshold does is left out.
     """
     if isinstance(method, str):
-        methods = {"quantile": _quantile, "width": _width, "adaptive": _adaptive}
+        methods = {"quantile": _quantile, "tails": _tails, "width": _width, "adaptive": _adaptive}
         edges = methods[method](sample, max_bins)
     else:
         edges = np.asarray(method, np.float64)[1:-1]
@@ -108,6 +111,35 @@ def _quantile(sample: Sample, max_bins: int) -> Floats:
     final = np.zeros(size, np.bool_)
     final[kept] = True
     return edges_after(sample, final)
+
+
+def _tails(sample: Sample, max_bins: int) -> Floats:
+    """Cut into bins of about equal weight, and long end bins again: each cut halves what is left.
+
+    An end bin is long if it is `LONG` times as wide as its neighbour. There are at most `TAIL_CUTS`
+    cuts at each end, and none that leaves less than the weight of `MIN_TAIL_ROWS` rows.
+    """
+    edges = _quantile(sample, max_bins)
+    above = _upper_cuts(sample.values, sample.mass, edges)
+    below = _upper_cuts(-sample.values[::-1], sample.mass[::-1], -edges[::-1])
+    return np.concatenate([-below[::-1], edges, above])
+
+
+def _upper_cuts(values: Floats, mass: Floats, edges: Floats) -> Floats:
+    cuts: list[float] = []
+    ends = [float(values[0]), *edges[-2:].tolist()]
+    while len(ends) > 1 and len(cuts) < TAIL_CUTS:
+        first = int(np.searchsorted(values, ends[-1]))
+        weight = np.cumsum(mass[first:])
+        last = int(np.searchsorted(weight, weight[-1] / 2))  # of the inner half
+        if min(weight[last], weight[-1] - weight[last]) < MIN_TAIL_ROWS:
+            break
+        if values[-1] / 2 - ends[-1] / 2 < LONG * (ends[-1] / 2 - ends[-2] / 2):  # no overflow
+            break
+        low, high = float(values[first + last]), float(values[first + last + 1])
+        cuts.append(max(low / 2 + high / 2, float(np.nextafter(low, np.inf))))
+        ends.append(cuts[-1])
+    return np.array(cuts)
 
 
 def _width(sample: Sample, max_bins: int) -> Floats:

@@ -219,7 +219,11 @@ class CodeColumn(Column):
         """Return 1 for the integers between the ends."""
         start = -np.inf if low is None else self.to_number(low)
         end = np.inf if high is None else self.to_number(high)
-        return inside(self.numeric(), start, end, closed)
+        from_low, upto_high = closed_ends(closed)
+        numbers = self.numeric()
+        above = numbers >= start if from_low else numbers > start
+        below = numbers <= end if upto_high else numbers < end
+        return (above & below).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,13 +306,11 @@ def as_fact(fact: Any) -> Any:
     return fact
 
 
-def inside(numbers: Floats, low: float, high: float, closed: str) -> Floats:
-    """Return 1 for numbers between two ends, else 0."""
+def closed_ends(closed: str) -> tuple[bool, bool]:
+    """Return whether an interval's low end and its high end belong to it."""
     if closed not in ("both", "left", "right", "neither"):
         raise ValueError(f"closed is 'both', 'left', 'right' or 'neither', not {closed!r}")
-    above = numbers >= low if closed in ("both", "left") else numbers > low
-    below = numbers <= high if closed in ("both", "right") else numbers < high
-    return (above & below).astype(np.float64)
+    return closed in ("both", "left"), closed in ("both", "right")
 
 
 def as_codes(array: Any, cards: Ints | None, names: Collection[str], unseen: str) -> Ints:

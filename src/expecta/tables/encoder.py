@@ -48,7 +48,8 @@ class Encoder(TableTransformer):
     bins
         How to cut numbers: "quantile" (bins of about equal weight; a value that weighs as
         much as a bin has its own, and up to ``max_bins`` distinct numbers are all kept
-        apart), "width" (bins of equal width), "adaptive" (an irregular histogram by
+        apart), "tails" (the same, and up to three more bins at each end that is long, where
+        rows are enough), "width" (bins of equal width), "adaptive" (an irregular histogram by
         penalised likelihood, after Rozenholc, Mildenberger and Gather 2010; ten bins of
         equal width where that is a single bin), or all edges in increasing order, the
         outer two included. Or a mapping from columns to one of these; columns that it does
@@ -181,9 +182,9 @@ class Encoder(TableTransformer):
         and times an interval ``(low, high)``, both ends included and None for an open end;
         or None for unknown (for missing, in a column of ``missing_is_value``). A number stands
         for the whole bin that it falls in. A bin that an interval cuts gets its share as a
-        weight, its training numbers taken to be spread evenly between the least and the
-        largest. An interval that contains nothing is impossible evidence: all weights are zero.
-        Dates may be ISO texts.
+        weight, its numbers taken to lie between the least and the largest of training with
+        their mean and spread (a beta distribution). An interval that contains nothing is impossible
+        evidence: all weights are zero. Dates may be ISO texts.
 
         >>> encoder = Encoder().fit({"age": [31, 54, 60], "region": ["north", "south", "east"]})
         >>> evidence = encoder.where(age=(None, 54), region=["north", "east"])

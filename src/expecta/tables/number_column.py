@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betainc
 
 from expecta.common.arrays import Floats, Ints
 from expecta.tables.bins import Sample, bin_edges
 from expecta.tables.cells import Cells
-from expecta.tables.column import Column, inside
+from expecta.tables.column import Column, closed_ends
 from expecta.tables.scalars import DAY, TIMES, on_the_clock
 
 MAX_EXACT = 2.0**53  # from here on floats are further than 1 apart
@@ -64,29 +65,23 @@ class NumberColumn(Column):
     def decode(self, codes: Ints, rng: np.random.Generator | None) -> Any:
         """Return the mean of each bin, or a random number like those that were in it.
 
-        Random numbers follow the beta distribution between the least and the largest number
-        of the bin that has the bin's mean and spread.
+        Random numbers follow the beta distribution between the ends of the bin that has the bin's
+        mean and spread; whole ones are rounded from half a step beyond the ends.
         """
         known = codes >= 0
         code = codes[known]
         out = np.full(len(codes), np.nan)
         out[known] = self.means[code]
         if rng is not None:
-            with np.errstate(over="ignore"):
-                span = (self.highs - self.lows)[code]
-            wide = np.isfinite(span) & (span > 0) & (self.stds[code] > 0)
-            code, span = code[wide], span[wide]
-            middle = np.clip((self.means[code] - self.lows[code]) / span, 1e-9, 1 - 1e-9)
-            strength = middle * (1 - middle) / np.clip(self.stds[code] / span, 1e-6, 1.0) ** 2 - 1
-            strength = np.maximum(strength, 1e-3)
-            draw = self.lows[code] + span * rng.beta(middle * strength, (1 - middle) * strength)
-            out[np.flatnonzero(known)[wide]] = np.clip(draw, self.lows[code], self.highs[code])
+            unit, start, span, first, second = self._within
+            wide = self.highs > self.lows
+            code = code[wide[code]]
+            draw = (start[code] + span[code] * rng.beta(first[code], second[code])) * unit[code]
+            if self.step:
+                draw = np.rint(draw / self.step) * self.step
+            out[known & wide[codes]] = np.clip(draw, self.lows[code], self.highs[code])
         grid = {"date": DAY, "integer": 1}.get(self.kind, 0)
-        if grid or not self.step or rng is None:
-            return np.rint(out / grid) * grid if grid else out
-        whole = np.rint(out / self.step) * self.step
-        ends = self.lows[codes], self.highs[codes]  # a bin may hold no multiple
-        return np.where((ends[0] <= whole) & (whole <= ends[1]), whole, out)
+        return np.rint(out / grid) * grid if grid else out
 
     def numeric(self) -> Floats:
         """Return the mean of each bin."""
@@ -96,33 +91,52 @@ class NumberColumn(Column):
         """Return the bin that a number falls in."""
         return int(np.searchsorted(self.edges, self.to_number(value), side="right"))
 
+    @cached_property
+    def _within(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """A unit for each bin, where its numbers begin, their span, and the parameters of a beta.
+
+        The beta distribution that has the mean and the spread of the bin's training numbers: evenly
+        spread ones are even in it. Those of a step reach half a step beyond their ends. The span of
+        a single number is 0.
+        """
+        unit = np.maximum(np.maximum(np.abs(self.lows), np.abs(self.highs)), 1e-300)  # no overflow
+        step = np.where(self.highs > self.lows, self.step, 0.0) / unit
+        start = self.lows / unit - step / 2
+        span = self.highs / unit - self.lows / unit + step
+        width = np.where(span > 0, span, 1.0)
+        middle = np.clip((self.means / unit - start) / width, 1e-9, 1 - 1e-9)
+        square = np.clip(self.stds / unit / width, 1e-6, 1.0) ** 2 + (step / width) ** 2 / 12
+        strength = np.maximum(middle * (1 - middle) / square - 1, 1e-3)
+        return unit, start, span, middle * strength, (1 - middle) * strength
+
+    def below(self, number: float, *, inclusive: bool = True) -> Floats:
+        """Return the share of each bin that lies below a number, or is it.
+
+        What is in a bin is taken to follow the beta distribution between the least and the largest
+        training number in it that has their mean and spread, over whole numbers (or days) where all
+        were whole. So a bin counts in full when its data lie below, not at all when they lie above.
+        """
+        unit, start, span, first, second = self._within
+        single = self.lows <= number if inclusive else self.lows < number
+        if self.step and np.isfinite(number):
+            steps = number / self.step
+            number = (np.floor(steps) + 0.5 if inclusive else np.ceil(steps) - 0.5) * self.step
+        with np.errstate(over="ignore"):  # where a number is far from a tiny bin
+            place = (number / unit - start) / np.where(span > 0, span, 1.0)
+        place = np.where(number <= self.lows, 0.0, np.where(number >= self.highs, 1.0, place))
+        return np.where(span > 0, betainc(first, second, np.clip(place, 0.0, 1.0)), single)
+
     def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
         """Return the share of each bin that lies between two ends; None is an open end.
 
-        What is in a bin is taken to be spread evenly between the least and the largest
-        training number in it, over its whole numbers (or days) where all were whole. So a
-        bin counts in full when its data lie inside, not at all when they lie outside, and
-        an interval beyond the training data is impossible.
+        See `below` for how the numbers of a bin are taken to lie. An interval beyond the training
+        data is impossible.
         """
+        from_low, upto_high = closed_ends(closed)
         start = -np.inf if low is None else self.to_number(low)
         end = np.inf if high is None else self.to_number(high)
-        single = inside(self.lows, start, end, closed)  # right for bins of one number
-        lows, highs = self.lows, self.highs
-        if self.step:
-            first, last = np.ceil(start / self.step), np.floor(end / self.step)
-            first += closed in ("right", "neither") and first * self.step == start
-            last -= closed in ("left", "neither") and last * self.step == end
-            lows, highs = np.rint(lows / self.step), np.rint(highs / self.step)
-            part = np.minimum(last, highs) - np.maximum(first, lows) + 1
-            whole = highs - lows + 1
-        else:
-            scale = np.maximum(np.maximum(np.abs(lows), np.abs(highs)), 1e-300)
-            with np.errstate(over="ignore"):  # where an end is far from a tiny bin
-                part = np.minimum(end, highs) / scale - np.maximum(start, lows) / scale
-            whole = highs / scale - lows / scale
-        with np.errstate(over="ignore"):
-            share = np.clip(part / np.where(whole > 0, whole, 1.0), 0.0, 1.0)
-        return np.where(self.lows == self.highs, single, share)
+        upto = self.below(end, inclusive=upto_high)
+        return np.maximum(upto - self.below(start, inclusive=not from_low), 0.0)
 
 
 def fit_numbers(

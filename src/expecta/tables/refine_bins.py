@@ -47,9 +47,8 @@ def refine_encoder(
 
     The share of a new bin is that of the weight of X's numbers in the old bin. One that
     holds none weighs as much as half a row of average weight, times its part of the old
-    bin's width. Where X has no numbers in an old bin, its own are taken to be spread evenly
-    between the least and the
-    largest, as :meth:`Encoder.where` does. Old bins that are not cut stay as they are, and
+    bin's width. Where X has no numbers in an old bin, its own are taken to lie as
+    :meth:`Encoder.where` takes them. Old bins that are not cut stay as they are, and
     so does what is no column of numbers; the counts of the new bins sum to the old ones, and
     their means average to the old mean: they are moved inside the bins, where the shares
     alone do not make it so, as far as the bins allow.
@@ -241,7 +240,7 @@ def _refine(
 
 
 def _spread(old: NumberColumn, edges: Floats, bin_of: Ints, new: Ints) -> tuple[Floats, Floats]:
-    """Return the ends of what some new bins hold if the old ones' numbers lie evenly.
+    """Return the ends of what some new bins hold of old ones, whose numbers X does not have.
 
     Each end has half of the weight. An old bin that held nothing counts as one number.
     """
