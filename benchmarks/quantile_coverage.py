@@ -3,21 +3,23 @@
     python -m benchmarks.quantile_coverage             six seeds
     python -m benchmarks.quantile_coverage --seeds 1   one, in about two minutes
 
-For targets of several shapes, numbers of rows to calibrate on, and a circuit and a wrapped model:
+For targets of several shapes, numbers of rows to calibrate on, and circuits and wrapped models:
 the mean over seeds, over rows of which 0, 2 or all 4 columns are unknown. "worst" is the largest
 difference between a share and its level at one of these three numbers. A discrete target is a whole
-number, to which quantiles are rounded; a level between the shares below and not above them is met
-and printed, else the nearer of the two. Of a circuit the rows are also what it learns from; a
-wrapped model has learned from 1,000 others. Shares of one seed vary by √(q (1 - q) / n), since n
-rows say where the quantiles are.
+number, and so are its quantiles; a level between the shares below and not above them is met and
+printed, else the nearer of the two. Of a circuit the rows are also what it learns from; a wrapped
+model, linear or boosted trees, has learned from 1,000 others. Shares of one seed vary by
+√(q (1 - q) / n), since n rows say where the quantiles are.
 """
 
 from __future__ import annotations
 
 import argparse
 from itertools import product
+from typing import Any
 
 import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
 
 from expecta import ChowLiu, CircuitRegressor, ExpectedPredictor
@@ -46,13 +48,21 @@ def circuit(target: str, n: int, rng: np.random.Generator, seed: int) -> Circuit
     return CircuitRegressor(density=ChowLiu(), random_state=seed).fit(*draw(target, n, rng))
 
 
-def wrapped(target: str, n: int, rng: np.random.Generator, seed: int) -> ExpectedPredictor:
+def wrapped(model: Any, target: str, n: int, rng: np.random.Generator) -> ExpectedPredictor:
     X, y = draw(target, LEARNED, rng)
-    linear = LinearRegression().fit(X, y)
-    return ExpectedPredictor(linear, ChowLiu()).fit(X).calibrate(*draw(target, n, rng))
+    return ExpectedPredictor(model.fit(X, y), ChowLiu()).fit(X).calibrate(*draw(target, n, rng))
 
 
-MODELS = {"circuit": circuit, "wrapped": wrapped}
+def linear(target: str, n: int, rng: np.random.Generator, seed: int) -> ExpectedPredictor:
+    return wrapped(LinearRegression(), target, n, rng)
+
+
+def booster(target: str, n: int, rng: np.random.Generator, seed: int) -> ExpectedPredictor:
+    trees = HistGradientBoostingRegressor(max_iter=30, max_leaf_nodes=8, random_state=seed)
+    return wrapped(trees, target, n, rng)
+
+
+MODELS = {"circuit": circuit, "linear": linear, "booster": booster}
 
 
 def shares(model: str, target: str, n: int, seed: int) -> np.ndarray:
@@ -65,8 +75,8 @@ def shares(model: str, target: str, n: int, seed: int) -> np.ndarray:
     quantiles = np.array([fitted.predict_quantiles(H, LEVELS) for H in rows])
     if target != "discrete":
         return np.mean(y[:, None] <= quantiles, axis=1)
-    at = np.round(quantiles)  # what lies at a quantile may count as below it, or not
-    return np.clip(LEVELS, np.mean(y[:, None] < at, axis=1), np.mean(y[:, None] <= at, axis=1))
+    below, not_above = y[:, None] < quantiles, y[:, None] <= quantiles
+    return np.clip(LEVELS, np.mean(below, axis=1), np.mean(not_above, axis=1))
 
 
 def main(words: list[str] | None = None) -> None:

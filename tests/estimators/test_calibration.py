@@ -17,6 +17,7 @@ from expecta.expected.calibrated_distribution import (
     scores,
 )
 from expecta.expected.row_distributions import NormalDistribution
+from expecta.expected.target_values import TargetValues
 
 LEVELS = np.array([0.05, 0.1, 0.5, 0.9, 0.95])
 
@@ -151,6 +152,75 @@ def test_scores_of_a_right_model_change_nothing():
     np.testing.assert_allclose(right.quantile(q), norm.ppf(q), atol=1e-3)
     np.testing.assert_allclose(right.cdf(norm.ppf(q)), q, atol=1e-5)
     np.testing.assert_allclose(right.density(np.array([0.0])), norm.pdf(0.0), rtol=0.02)
+
+
+# -- targets that are not every number ------------------------------------------------
+
+DISCRETE = {
+    "counts": lambda z, rng: rng.poisson(np.exp(0.8 * z + 1.0)).astype(float),
+    "whole": lambda z, rng: np.rint(3.0 * z + 3.0 * rng.normal(size=len(z))),
+    "few": lambda z, rng: np.clip(np.rint(2.0 * z + rng.normal(size=len(z))) / 2, -1.0, 2.0),
+}
+
+
+@pytest.mark.parametrize("kind", DISCRETE)
+@pytest.mark.parametrize("own", [True, False])
+def test_quantiles_of_a_discrete_target_are_values_of_it(kind, own, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2900, 3))
+    X[:, 1] += X[:, 0]
+    y = DISCRETE[kind](X[:, 0], rng)
+    if own:
+        density = ChowLiu(encoder=Encoder(max_bins=8))
+        model = CircuitRegressor(
+            density=density, max_bins=16, max_splits=4, penalties=(3.0,), calibration_rows=2400
+        ).fit(X[:1400], y[:1400])
+    else:
+        linear = LinearRegression().fit(X[:200], y[:200])
+        model = ExpectedPredictor(linear, ChowLiu()).fit(X[:200])
+        model.calibrate(X[200:1400], y[200:1400])
+    assert model.calibration_.values.kind == kind
+    model.save(tmp_path / "model.expecta")
+    X, y = X[1400:], y[1400:]
+    for unknown in (0, 2, 3):
+        rows = np.where(np.argsort(rng.random(X.shape), axis=1) < unknown, np.nan, X)
+        quantiles = model.predict_quantiles(rows, LEVELS)
+        assert np.all(np.isin(quantiles, y) | (np.rint(quantiles) == quantiles))
+        assert kind != "few" or np.all(np.isin(quantiles, y))
+        assert kind != "counts" or np.all(quantiles >= 0)
+        # four standard errors of 1,200 rows to calibrate on and 1,500 to count
+        loose = 4 * np.sqrt(LEVELS * (1 - LEVELS) * (1 / 1200 + 1 / 1500))
+        assert np.all(np.mean(y[:, None] <= quantiles, axis=0) >= LEVELS - loose)
+        assert np.all(np.mean(y[:, None] < quantiles, axis=0) <= LEVELS + loose)
+        # the distribution is one of values: its cdf steps up at them
+        distribution = model.predict_distribution(rows[:50])
+        at = distribution.quantile(LEVELS)
+        np.testing.assert_array_equal(at, quantiles[:50])
+        assert np.all(distribution.cdf(at) >= LEVELS - 1e-6)
+        assert np.all(distribution.cdf(np.nextafter(at, -np.inf)) <= LEVELS + 1e-6)
+        np.testing.assert_array_equal(distribution.cdf(at), distribution.cdf(at + 0.3))
+    loaded = type(model).load(tmp_path / "model.expecta")
+    np.testing.assert_array_equal(loaded.predict_quantiles(rows, LEVELS), quantiles)
+
+
+def test_what_a_target_is():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(30.0, 200).astype(float)
+    kinds = {
+        "numbers": [rng.normal(size=200), np.array([0.5, 1.5]), 0.5 * counts],
+        "counts": [counts, np.array([1.0, 2.0])],
+        "whole": [counts - 25.0],
+        "few": [counts > 30.0, np.full(5, 0.1), np.minimum(np.abs(counts - 30.0), 3.0) / 7.0],
+    }
+    for kind, targets in kinds.items():
+        assert [TargetValues.of(np.asarray(one, float)).kind for one in targets] == [kind] * len(
+            targets
+        )
+    few = TargetValues("few", np.array([0.0, 1.0, 4.0]))
+    y = np.array([-9.0, 0.5, 0.6, 2.5, 2.6, np.inf, np.nan])
+    np.testing.assert_array_equal(few.nearest(y), [0.0, 0.0, 1.0, 1.0, 4.0, 4.0, np.nan])
+    c = np.array([-0.1, 0.0, 0.9, 1.0, 4.0])
+    np.testing.assert_array_equal(few.border(c), [-np.inf, 0.5, 0.5, 2.5, np.inf])
 
 
 # -- which rows count -----------------------------------------------------------------

@@ -24,6 +24,7 @@ from expecta.expected.calibrated_distribution import (
 )
 from expecta.expected.expected_model import ExpectedModel, ModelRows
 from expecta.expected.row_distributions import RowDistributions
+from expecta.expected.target_values import ANY_NUMBER, TargetValues
 from expecta.queries.output_distribution import Distribution
 
 QUANTILE_ROWS = 600  # that a quantile is taken over, where there are as many
@@ -45,11 +46,14 @@ class Calibration:
         sorted.  # (rows,)
     row
         Which row it is: one with columns hidden in several ways is still one.  # (rows,)
+    values
+        What y can be: quantiles are among it.
     """
 
     missing: Ints
     score: Floats
     row: Ints
+    values: TargetValues = ANY_NUMBER
 
     @classmethod
     def joined(cls, parts: Sequence[Calibration]) -> Calibration:
@@ -68,7 +72,8 @@ class Calibration:
             return model.target_distribution(rows, noise, UNCALIBRATED_TOL)
         base = model.target_distribution(rows, noise, SCORE_TOL)
         numbers, which = np.unique(rows.n_missing, return_inverse=True)
-        return CalibratedDistribution(base, [self.of_scores(k) for k in numbers.tolist()], which)
+        of_scores = [self.of_scores(k) for k in numbers.tolist()]
+        return CalibratedDistribution(base, of_scores, which, self.values)
 
     def of_scores(self, number: int) -> ScoreDistribution:
         """Distribution of scores of rows with a number of unknown columns.

@@ -30,6 +30,7 @@ from expecta.estimators.circuit_estimator import CircuitEstimator
 from expecta.estimators.classifier import CircuitClassifier
 from expecta.estimators.predictor_files import predictor_record
 from expecta.estimators.regressor import CircuitRegressor
+from expecta.expected.target_values import KINDS, TargetValues
 from expecta.files.circuit_files import PAIR
 from expecta.files.schema import Array, Choice, Field, Kind, Maybe, Record, Scalar, Value
 from expecta.queries.pair import Pair
@@ -242,11 +243,20 @@ def _given(parameters: dict[str, Any], density: Density) -> dict[str, Any]:
     }
 
 
-def _calibration(missing: Ints, score: Floats, row: Ints) -> Calibration:
+def _calibration(
+    missing: Ints, score: Floats, row: Ints, target: str, values: Floats
+) -> Calibration:
     """Return a calibration, or complain of scores that are not sorted."""
     if np.any(np.diff(score) < 0):
         raise ValueError("the scores of its calibration are not sorted")
-    return Calibration(missing, score, row)
+    if (target == "few") != (len(values) > 0):
+        raise ValueError("the values of its target are missing, or are not few")
+    return Calibration(missing, score, row, TargetValues(target, values))
+
+
+def _calibration_parts(calibration: Calibration) -> dict[str, Any]:
+    values = calibration.values
+    return {**vars(calibration), "target": values.kind, "values": values.values}
 
 
 def _record(kind: type[CircuitEstimator], parameter: dict[str, Field], **own: Field) -> Record:
@@ -260,8 +270,11 @@ _CALIBRATION = Record(
         "missing": Array("int64", "rows", low=0),
         "score": Array("float64", "rows", low=-MAX_SCORE, high=MAX_SCORE),
         "row": Array("int64", "rows"),
+        "target": Scalar(str, choices=KINDS),
+        "values": Array("float64", "values", increasing=True),
     },
-    make=_calibration,
+    _calibration,
+    _calibration_parts,
 )
 _CLASSES = Record({"dtype": Scalar(str), "values": Value(max_depth=1)}, _classes, _classes_parts)
 _NOISE = Scalar(float, low=ABOVE_ZERO, high=MAX_TARGET)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -25,6 +26,7 @@ from expecta.expected.calibrated_distribution import CalibratedDistribution
 from expecta.expected.expected_model import ExpectedModel, ModelRows
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.expected.row_distributions import RowDistributions, interval_levels
+from expecta.expected.target_values import TargetValues
 from expecta.queries.impossible import OneWarning, check_possible
 from expecta.queries.output_distribution import Distribution
 from expecta.tables import Encoder
@@ -264,7 +266,8 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         row = np.arange(len(target))
         model = self.expected_model  # which may depend on the noise
         with OneWarning():
-            self.calibration_ = calibrate(model, rows, target, row, self.noise_, n, rng)
+            scores = calibrate(model, rows, target, row, self.noise_, n, rng)
+        self.calibration_ = replace(scores, values=TargetValues.of(target))
         return self
 
     def _residual_size(self, rows: ModelRows, which: npt.NDArray[Any], target: Floats) -> float:
@@ -296,6 +299,9 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         hidden at random and rows are like those that were calibrated on. It holds on average
         over such rows, not for each kind of row. n rows can tell the levels 1 / (n + 1) to
         n / (n + 1): beyond, the quantile is infinite, for a single row all but the median.
+
+        Where the target takes whole numbers only, or ten values or fewer, so do quantiles: at
+        least a share q of rows is at or below one, and at most a share q below it.
 
         Returns
         -------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from expecta.estimators.circuit_estimator import STAGES, CircuitEstimator
 from expecta.estimators.training import FinerBins, Seeds, Training, size
 from expecta.expected.expected_model import ModelRows
 from expecta.expected.learned_circuit import LearnedCircuit, affordable_rows
+from expecta.expected.target_values import TargetValues
 from expecta.learn.weighted_rows import WeightedRows
 from expecta.queries.pair import Pair
 from expecta.tables.estimator_inputs import read_target, read_training_weights
@@ -147,6 +149,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
             table, codes, scaled, weight, training, grown.folds, finer, seeds, smallest
         )
         self.noise_ = noise * unit
+        self.calibration_ = replace(self.calibration_, values=TargetValues.of(target))
         self._keep(table, target, weight, y)
         return self
 

@@ -1,0 +1,69 @@
+"""Keep quantiles among the values that a target takes, where these are few or whole numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from expecta.common.arrays import Floats
+
+MAX_FEW = 10  # distinct values, such as those of a rating
+MIN_ROWS = 5  # for each of few values, on average
+KINDS = ("numbers", "counts", "whole", "few")
+
+
+@dataclass(frozen=True, eq=False)
+class TargetValues:
+    """What kind of numbers a target is.
+
+    Between two neighbouring values lies a border, in their middle. A distribution of all numbers
+    becomes one of values by giving each what lies between its borders.
+
+    Parameters
+    ----------
+    kind
+        "numbers" of any kind, "counts" (whole, none negative), "whole" or "few".
+    values
+        The values, in order, where they are few.
+    """
+
+    kind: str
+    values: Floats
+
+    @classmethod
+    def of(cls, target: Floats) -> TargetValues:
+        """Find out from training rows. Whole numbers are few only where there are ten or fewer."""
+        values = np.unique(target)
+        if len(values) <= MAX_FEW and MIN_ROWS * len(values) <= len(target):
+            return cls("few", values)
+        whole = bool(np.all(values == np.rint(values)))
+        kind = "numbers" if not whole else "counts" if values[0] >= 0 else "whole"
+        return cls(kind, np.zeros(0))
+
+    @property
+    def any_number(self) -> bool:
+        """Whether all numbers are values."""
+        return self.kind == "numbers"
+
+    def nearest(self, y: Floats) -> Floats:
+        """Return the nearest value, the lesser of two; NaN stays."""
+        if self.kind == "few":
+            return np.where(np.isnan(y), np.nan, self.values[np.searchsorted(self._borders, y)])
+        nearest = np.ceil(y - 0.5)
+        return np.maximum(nearest, 0.0) if self.kind == "counts" else nearest + 0.0
+
+    def border(self, c: Floats) -> Floats:
+        """Return the border above the greatest value that is not above c, infinite at the ends."""
+        if self.kind == "few":
+            borders = np.concatenate([[-np.inf], self._borders, [np.inf]])
+            return borders[np.searchsorted(self.values, c, side="right")]
+        above = np.floor(c) + 0.5
+        return np.where(c < 0, -np.inf, above) if self.kind == "counts" else above
+
+    @property
+    def _borders(self) -> Floats:
+        return self.values[:-1] + 0.5 * np.diff(self.values)
+
+
+ANY_NUMBER = TargetValues("numbers", np.zeros(0))
