@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from expecta import ChowLiu, CircuitClassifier, CircuitRegressor, Encoder
+from expecta import ChowLiu, CircuitClassifier, CircuitRegressor, Encoder, Independent
 from expecta.ask import displays
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -65,6 +65,9 @@ def answers(model):
         "Dependence": model.dependence("age"),
         "Disparities": model.disparities("city"),
         "Outliers": model.outliers(some(5)),
+        "DensityCheck": (check := model.check_density()),
+        "PairCheck": check.pairs,
+        "GroupCheck": check.groups,
     }
 
 
@@ -169,6 +172,50 @@ def test_dependence_draws_both_curves_and_categories_as_dots(regressor):
         across = "get_ydata" if column == "age" else "get_xdata"
         assert getattr(given, across)() == pytest.approx(answer.mean)
         assert getattr(alone, across)() == pytest.approx(answer.partial)
+
+
+def test_pairs_are_squares_as_strong_as_they_depend_and_framed_beyond_chance(regressor):
+    from matplotlib.colors import to_rgb
+
+    x = np.random.default_rng(0).normal(size=(300, 2))
+    table = {"up": x[:, 0], "down": -x[:, 0], "other": x[:, 1]}
+    check = Independent().fit(table).check(table)
+    ax = displays.PairCheckDisplay.from_answer(check.pairs).ax_
+    filled = {
+        tuple(np.round(np.array(s.get_xy()) + 0.46).astype(int)): s
+        for s in ax.patches
+        if s.get_edgecolor()[-1] == 0
+    }
+    assert len(filled) == 6
+    assert len(ax.patches) == 8  # the one pair beyond chance is framed twice
+    assert filled[0, 1].get_alpha() == pytest.approx(0.85, abs=0.01)  # rows, below
+    assert to_rgb(filled[0, 1].get_facecolor()) == to_rgb("#D55E00")  # negative
+    assert filled[1, 0].get_alpha() == pytest.approx(0.0, abs=1e-9)  # the density, above
+    drawn = displays.PairCheckDisplay.from_estimator(regressor)
+    assert [t.get_text() for t in drawn.ax_.get_yticklabels()][2] == "city"
+
+
+def test_means_of_groups_are_drawn_in_standard_deviations(regressor):
+    check = regressor.check_density(some(100))
+    drawn = displays.GroupCheckDisplay.from_answer(check.groups)
+    x, y = drawn.points()
+    np.testing.assert_allclose(y - x, check.groups.size, atol=1e-12)
+    whole = check.groups.conditions[check.groups.group] == 0
+    np.testing.assert_allclose(x[whole], 0.0, atol=1e-12)
+    shown = np.concatenate([line.get_xdata() for line in drawn.ax_.lines[1:]])
+    assert sorted(shown) == pytest.approx(sorted(x))
+    drawn = displays.GroupCheckDisplay.from_estimator(regressor)
+    assert drawn.answer.groups[0] == "all rows"
+
+
+def test_both_pictures_of_a_check_fit_in_axes_of_yours(regressor):
+    from matplotlib import pyplot
+
+    _, ax = pyplot.subplots()
+    drawn = displays.DensityCheckDisplay.from_estimator(regressor, ax=ax)
+    assert drawn.ax_ is ax
+    assert len(drawn.axes_) == 2
+    assert all(inner in ax.child_axes for inner in drawn.axes_)
 
 
 def test_of_many_categories_the_most_frequent_are_drawn():

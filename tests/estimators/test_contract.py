@@ -51,7 +51,7 @@ EVERY = [
     *("predict", "predict_moments", "predict_distribution", "score_samples", "save", "load"),
     "score",
     *("ask", "compare", "split", "dependence", "next_question", "stability", "sufficient"),
-    *("shapley", "disparities", "outliers", "expected_output"),
+    *("shapley", "disparities", "outliers", "expected_output", "check_density"),
 ]
 ONLY_REGRESSION = ["calibrate", "predict_interval", "predict_quantiles"]
 ONLY_CLASSIFICATION = ["predict_proba", "predict_log_proba"]
@@ -96,6 +96,8 @@ def test_nothing_is_answered_before_fit(name):
         lambda: model.predict_moments(MISSING),
         lambda: model.ask(),
         lambda: model.outliers(MISSING),
+        lambda: model.check_density(),
+        lambda: model.check_density(MISSING),
         lambda: model.save("nowhere"),
     ):
         with pytest.raises(NotFittedError):

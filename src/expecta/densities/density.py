@@ -207,8 +207,8 @@ class Density:
             Prints a verdict; ``pairs``, ``groups`` and ``likelihood`` hold the comparisons, each
             with ``to_frame()``; ``plot()`` draws them. Cost: two passes over the circuit for
             each value of each column (numbers in at most 16 groups) and each group compared, and
-            learning ten Chow-Liu trees from X. At most 64 columns and 400 groups by two columns
-            are compared, and the answer says so.
+            learning ten Chow-Liu trees from X. At most 50,000 rows, 64 columns and 400 groups
+            by two columns are compared, and the answer says so.
 
         >>> import numpy as np
         >>> from expecta import Independent

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from copy import copy
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -33,6 +33,9 @@ from expecta.tables import Encoder
 from expecta.tables.estimator_inputs import read_target
 from expecta.tables.group_sums import GroupSums, TrainingData
 from expecta.tables.training_rows import TrainingRows
+
+if TYPE_CHECKING:
+    from expecta.ask.checks.density_check import DensityCheck
 
 NOISE_ROWS = 20  # complete rows from which the noise is learned anew
 
@@ -193,6 +196,36 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         """
         model = self.expected_model
         return model.log_prob(model.rows(X))
+
+    def check_density(
+        self, X: Any = None, *, sample_weight: npt.ArrayLike | None = None
+    ) -> DensityCheck:
+        """Check the density against rows, best held-out ones, which answers can be trusted.
+
+        Predictions with unknown inputs and answers about groups are exact *for the density*: this
+        tells how far it agrees with rows, by likelihood, dependence of pairs of columns and
+        means over groups; see :meth:`Density.check`.
+
+        Parameters
+        ----------
+        X
+            Rows that the density did not learn from. By default the training rows, where the
+            model keeps them: then all looks better than it is, and the answer says so.
+        sample_weight
+            How much each row of X counts.  # (rows,)
+
+        Returns
+        -------
+        DensityCheck
+            Of the density as it learned, in its own bins, which the model's finer bins share.
+            With rows of X, the simple densities that it is compared with learn from the
+            training rows, where these are kept. Cost: that of :meth:`Density.check`.
+        """
+        from expecta.ask.checks.density_check import check_density
+
+        self._model_key()  # complains where nothing was learned
+        training = self.training_rows_
+        return check_density(self.density_, X, training=training, sample_weight=sample_weight)
 
     # -- the uncertainty of y ---------------------------------------------------------
 

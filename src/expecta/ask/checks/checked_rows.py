@@ -62,6 +62,12 @@ class CheckedRows:
         numbers = tuple(None if each is None else each[which] for each in self.numbers)
         return CheckedRows(self.codes[which], numbers, self.weight[which])
 
+    def sample(self, n: int) -> CheckedRows:
+        """Return so many rows at random, always the same; all if there are no more."""
+        if len(self) <= n:
+            return self
+        return self.where(np.sort(np.random.default_rng(0).choice(len(self), n, replace=False)))
+
     @cached_property
     def size(self) -> float:
         """How many rows of equal weight tell as much (Kish)."""

@@ -15,10 +15,12 @@ from expecta.ask.checks.likelihood_check import LikelihoodCheck, check_likelihoo
 from expecta.ask.checks.pair_check import PairCheck, check_pairs
 from expecta.ask.checks.pair_scores import strongest_pairs
 from expecta.ask.printed_answer import PrintedAnswer
+from expecta.common.errors import DomainError
 from expecta.common.text import figure
 from expecta.densities.density import Density
 from expecta.tables.training_rows import TrainingRows
 
+MAX_ROWS = 50_000  # that a density is checked against
 MAX_COLUMNS, MIN_COLUMNS = 64, 8  # whose pairs are compared
 MAX_VISITS = 300_000_000  # edges of the circuit times groups of values
 N_GROUPS = 16  # of values of a column, at most
@@ -54,6 +56,8 @@ class DensityCheck(PrintedAnswer):
     groups: GroupCheck
     verdict: tuple[str, ...]
     remarks: tuple[str, ...]
+
+    display = "DensityCheckDisplay"
 
     def head(self) -> list[str]:
         """Return the sentences before the table."""
@@ -120,14 +124,19 @@ def check_density(
     """
     encoder = density._encoder
     learned = None if training is None else CheckedRows.of_training(training, encoder)
-    if X is None and learned is not None:
-        rows = learned
-    else:
-        rows = CheckedRows.read(X, encoder, sample_weight)
+    if X is None and learned is None:
+        raise DomainError("there are no training rows, as in a file without them; pass rows")
+    rows = learned if X is None else CheckedRows.read(X, encoder, sample_weight)
+    assert rows is not None
     in_sample = rows is learned or rows.are_training_rows(encoder)
+    remarks = []
+    if len(rows) > MAX_ROWS:
+        remarks.append(f"Of {len(rows):,} rows, {MAX_ROWS:,} were drawn at random.")
+        rows = rows.sample(MAX_ROWS)
     noise = noise_ratio(rows, density, in_sample)
-    variables, remarks = _choose_columns(density, rows)
-    likelihood = check_likelihood(density, rows, None if in_sample else learned)
+    variables, chosen = _choose_columns(density, rows)
+    others = None if in_sample or learned is None else learned.sample(MAX_ROWS)
+    likelihood = check_likelihood(density, rows, others)
     pairs = check_pairs(density, rows, variables, noise)
     groups = check_groups(density, rows, variables, noise)
     return DensityCheck(
@@ -137,7 +146,7 @@ def check_density(
         pairs,
         groups,
         _verdict(len(rows), likelihood, pairs, groups),
-        (*_remarks(density, in_sample), *remarks, *groups.remarks),
+        (*_remarks(density, in_sample), *remarks, *chosen, *groups.remarks),
     )
 
 
@@ -166,7 +175,7 @@ def _remarks(density: Density, in_sample: bool) -> list[str]:
         return []
     remarks = [
         "These are the rows that the density learned from, so that likelihood, pairs and groups "
-        "look better than they are; check(X) with rows held out is honest."
+        "look better than they are; pass rows that were held out to know."
     ]
     learned = getattr(density, "learned_", None)
     if learned is not None and learned.held_out_rows:
@@ -236,8 +245,6 @@ def _power(pairs: PairCheck, groups: GroupCheck) -> str:
     pair = DETECTED * float(np.nanmedian(pairs.error))
     text = f"So many rows show differences in dependence from about {figure(round(pair, 2))} on"
     if len(groups.size):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            unit = np.abs(groups.size / (groups.rows - groups.density)) * groups.error
-        mean = DETECTED * float(np.nanmedian(unit))
+        mean = DETECTED * float(np.median(groups.error / groups.unit[groups.mean]))
         text += f", and in means of groups from about {figure(round(mean, 2))} standard deviations"
     return text + "; smaller ones cannot be told from chance."

@@ -46,8 +46,8 @@ class GroupCheck(PrintedAnswer):
     groups, conditions
         Every group as a condition that ``ask`` takes, and of how many columns it is: none for
         all rows, one or two.  # (groups,)
-    means
-        What is averaged.
+    means, center, unit
+        What is averaged, its mean over all rows under the density, and its standard deviation.
     group, mean
         Indices of the group and of what is averaged, for each comparison.
     count
@@ -69,6 +69,8 @@ class GroupCheck(PrintedAnswer):
     groups: tuple[str, ...]
     conditions: Ints
     means: tuple[MeanOf, ...]
+    center: Floats
+    unit: Floats
     group: Ints
     mean: Ints
     count: Floats
@@ -82,6 +84,8 @@ class GroupCheck(PrintedAnswer):
     exactness: str = (
         "What the density says is summed exactly; the rows have the standard errors given."
     )
+
+    display = "GroupCheckDisplay"
 
     def head(self) -> list[str]:
         """Return the sentence before the table."""
@@ -242,6 +246,8 @@ def _compare(
         texts,
         conditions,
         tuple(means),
+        expected[0],
+        unit,
         group,
         mean,
         n[at],

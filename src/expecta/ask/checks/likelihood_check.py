@@ -23,7 +23,6 @@ MIN_ROWS = 10  # below which nothing is learned from other rows of the table
 MAX_TREE_COLUMNS = 500  # beyond which no tree is learned
 SMOOTHING = 1.0, 30.0  # rows added to each conditional distribution of a tree
 ROUNDING = 1e-12  # relative
-MAX_LEARNING_ROWS = 50_000  # that the two others learn from, at most
 INDEPENDENT, TREE = "independent columns", "Chow-Liu tree"
 
 
@@ -140,9 +139,6 @@ def _simple_scores(
     learned: CheckedRows, codes: Ints, encoder: Encoder, with_tree: bool
 ) -> list[Floats]:
     """Score rows by independent columns, and by Chow-Liu trees that learned from others."""
-    if len(learned) > MAX_LEARNING_ROWS:
-        chosen = np.random.default_rng(0).choice(len(learned), MAX_LEARNING_ROWS, replace=False)
-        learned = learned.where(np.sort(chosen))
     rows = WeightedRows(learned.codes, learned.weight).merged()
     counts = [each + 1.0 / len(each) for each in rows.value_counts(encoder.cardinalities_)]
     scores = [independent_scores(codes, [each / each.sum() for each in counts])]

@@ -62,6 +62,8 @@ class PairCheck(PrintedAnswer):
         "What the density says is summed exactly; the rows have the standard errors given."
     )
 
+    display = "PairCheckDisplay"
+
     def head(self) -> list[str]:
         """Return the sentence before the table."""
         return [f"{self.count:,} pairs of columns, {int(self.beyond.sum()):,} beyond chance"]

@@ -1,6 +1,11 @@
 """Draw answers, in scikit-learn's manner; needs matplotlib (``expecta[plots]``)."""
 
 from expecta.ask.displays.calibration_display import CalibrationDisplay
+from expecta.ask.displays.check_displays import (
+    DensityCheckDisplay,
+    GroupCheckDisplay,
+    PairCheckDisplay,
+)
 from expecta.ask.displays.column_displays import (
     DependenceDisplay,
     NextQuestionDisplay,
@@ -18,12 +23,15 @@ from expecta.ask.displays.row_displays import (
 __all__ = [
     "CalibrationDisplay",
     "ComparisonDisplay",
+    "DensityCheckDisplay",
     "DependenceDisplay",
     "DisparitiesDisplay",
     "Display",
+    "GroupCheckDisplay",
     "GroupDisplay",
     "NextQuestionDisplay",
     "OutliersDisplay",
+    "PairCheckDisplay",
     "ShapleyDisplay",
     "SplitDisplay",
     "StabilityDisplay",
