@@ -262,6 +262,7 @@ OVERWRITING = [
     ["ask", "MODEL", "--plot", "OUT"],
     ["split", "MODEL", "smoker", "--plot", "OUT"],
     ["outliers", "MODEL", "rows.csv", "--plot", "OUT"],
+    ["check", "MODEL", "rows.csv", "--plot", "OUT"],
 ]
 
 

@@ -44,6 +44,7 @@ CASES = {
     ),
     "stability": (["ROWS", "--threshold", 9000], lambda m: m.stability(TABLE, 9000.0)),
     "outliers": (["ROWS"], lambda m: m.outliers(TABLE)),
+    "check": (["ROWS"], lambda m: m.check_density(TABLE)),
 }
 PLOTS = [name for name in CASES if name != "sufficient"]
 
@@ -67,6 +68,15 @@ def test_plots(name, place, tmp_path):
     path = tmp_path / "plot.svg"
     parsed(*words_of(name, place), "--plot", path)
     assert "<svg" in path.read_text(encoding="utf-8")
+
+
+def test_a_part_of_a_check_and_a_check_without_rows(place):
+    want = CircuitRegressor.load(place / "cost.expecta").check_density(TABLE)
+    for part in ("pairs", "groups", "likelihood"):
+        words = "check", place / "cost.expecta", place / "rows.csv", "--show", part
+        assert good(*words) == f"{getattr(want, part)}\n"
+        assert parsed(*words) == json.loads(json.dumps(plain(getattr(want, part))))
+    assert "holds no training rows" in bad("check", place / "cost.expecta")
 
 
 def test_next_of_a_query(place):

@@ -360,3 +360,20 @@ def test_numbers_that_make_no_sense(fitted, name):
         fitted[name].predict(row)
     with pytest.raises(DomainError, match="noise"):
         fitted[name].predict_distribution(MISSING, noise=-1.0)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_density_is_checked_by_the_training_rows_or_by_others(fitted, name, tmp_path):
+    model = fitted[name]
+    own = model.check_density()
+    assert own.in_sample
+    assert own.n_rows == len(model.training_rows_)
+    assert own.pairs.columns == tuple(model.density_.columns)
+    other = model.check_density(X.iloc[::2] if hasattr(X, "iloc") else X[::2])
+    assert not other.in_sample
+    assert "from the training rows" in other.likelihood.how
+    model.save(tmp_path / "m")
+    without = type(model).load(tmp_path / "m")
+    with pytest.raises(DomainError, match="no training rows"):
+        without.check_density()
+    assert without.check_density(MISSING).n_rows == len(MISSING)

@@ -166,6 +166,7 @@ def test_a_regressor_has_all_sections(regressor, page):
     assert page.titles() == [
         TITLE,
         *("The model", "Columns", "How well it holds", "What is assumed", "What is exact"),
+        "Whether to trust its density",
         *("The population", "What it says: cost", "Overall", "Which column tells most"),
         *("By one column", "By two columns", "Along each column", "Sensitive columns"),
         "What the words mean",
@@ -173,6 +174,24 @@ def test_a_regressor_has_all_sections(regressor, page):
     assert "that a value is missing carries no information" in page.text
     assert f"± {figure(regressor.noise_)}" in page.text
     assert "column 'same' has the same value in every row" in page.text
+
+
+def test_the_density_is_checked_against_the_training_rows(regressor, page, tmp_path):
+    check = regressor.check_density()
+    for sentence in (*check.verdict, *check.remarks, check.likelihood.sentence()):
+        assert sentence in page.text
+    (label,) = (label for label in page.tables if label.startswith("Dependence of pairs"))
+    head, *rows = page.tables[label]
+    pairs = check.pairs
+    assert head[0] == "worst pairs"
+    assert len(rows) == min(10, pairs.count)
+    assert rows[0][0] == f"{pairs.columns[pairs.first[0]]} and {pairs.columns[pairs.second[0]]}"
+    assert rows[0][1:3] == [f"{pairs.rows[0] + 0.0:.3f}", f"{pairs.density[0] + 0.0:.3f}"]
+    (label,) = (label for label in page.tables if label.startswith("Means and shares over"))
+    assert len(page.tables[label]) == 11
+    regressor.save(tmp_path / "m")
+    bare = read(CircuitRegressor.load(tmp_path / "m"), tmp_path)
+    assert "its density was not checked here" in bare.text
 
 
 def test_several_classes_have_a_part_each_and_the_rest_is_named(tmp_path):

@@ -81,10 +81,12 @@ def fit(
     with config_context(progress=False if quiet else None):
         model = learn(task, density.value, max_bins, seed)
     model.save(path, rows=rows)
+    if quiet and not json:
+        return
     learned = _summary(model, task, path, rows)
     if json:
         document(learned)
-    elif not quiet:
+    else:
         _tell(learned, table)
 
 
@@ -149,6 +151,7 @@ def _summary(model: CircuitEstimator, task: Task, path: Path, rows: bool) -> dic
         "skipped_rows": task.skipped,
         "columns": [column.name for column in model.encoder_.columns_],
         "density": repr(model.density_).splitlines()[0],
+        "density_check": model.check_density().short(),
         "splits": model.n_splits_,
         "penalty": model.penalty_,
         **held_out(model),
@@ -166,6 +169,8 @@ def _tell(learned: dict[str, Any], table: str) -> None:
         f"{', '.join(learned['columns'])}"
     )
     say(f"density: {learned['density']}")
+    for line in learned["density_check"]:
+        say(f"  {line}")
     say(f"circuit: {learned['splits']} split(s); {learned['summary']}")
     if learned["skipped_rows"]:
         note(f"{learned['skipped_rows']} row(s) without a target were left out")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -202,6 +203,40 @@ def outliers(model: Model, table: Table, plot: Plot = None, json: Json = False) 
     answer(estimator.outliers(_rows(estimator, table)), json, plot)
 
 
+class Part(StrEnum):
+    """What of a check is printed in full."""
+
+    PAIRS = "pairs"
+    GROUPS = "groups"
+    LIKELIHOOD = "likelihood"
+
+
+def check(
+    model: Model,
+    table: Annotated[
+        str | None,
+        typer.Argument(
+            help="Rows that the model did not learn from; else its training rows, if kept.",
+            show_default=False,
+        ),
+    ] = None,
+    show: Annotated[
+        Part | None, typer.Option(help="Print these comparisons, the worst first.")
+    ] = None,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Check the density against rows: which answers can be trusted, what is off, what to do."""
+    estimator = _load(model, classes=False)
+    if table is None and estimator.training_rows_ is None:
+        raise DomainError(
+            f"{model} holds no training rows (fit --rows keeps them); name a table of rows to "
+            f"check its density against"
+        )
+    checked = estimator.check_density(None if table is None else _rows(estimator, table))
+    answer(checked if show is None else getattr(checked, show.value), json, plot)
+
+
 def _rows(model: Any, table: str | None, row: str | None = None) -> Any:
     """Return the rows of a table, one of them, or one that is written down."""
     from expecta.cli.models import read_rows, row_of
@@ -242,4 +277,5 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "stability": stability,
     "sufficient": sufficient,
     "outliers": outliers,
+    "check": check,
 }

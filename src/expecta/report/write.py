@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from expecta.common.atomic_files import replace_file
+from expecta.report.density_cards import density_cards
 from expecta.report.facts import MAX_COLUMNS, PAIRED_COLUMNS, gather
 from expecta.report.model_card import (
     calibration_cards,
@@ -33,9 +34,9 @@ def write_report(
     shares and averages of the training rows, but no row of them.
 
     Numbers are those of the model's own answers (``ask``, ``split``, ``next_question``,
-    ``dependence``, ``disparities``), as exact as these say; the page says it too. Figures are
-    those of the answers' ``plot()``, of the twelve most telling columns, and of the first three
-    classes where there are more than two.
+    ``dependence``, ``disparities``, ``check_density``), as exact as these say; the page says it
+    too. Figures are those of the answers' ``plot()``, of the twelve most telling columns, and of
+    the first three classes where there are more than two.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def write_report(
     Notes
     -----
     Cost: a batch of expectations for each column, and for each pair of the six most telling
-    ones; and a fraction of a second for each figure.
+    ones; that of ``check_density``; and a fraction of a second for each figure.
     """
     check_libraries()
     names = [sensitive] if isinstance(sensitive, str) else list(sensitive or ())
@@ -84,6 +85,7 @@ def write_report(
         columns=columns_table(facts),
         quality=quality_sentences(facts),
         calibration=calibration_cards(facts),
+        density=density_cards(facts),
         population=population_cards(facts),
         outputs=[OutputCards(output) for output in facts.outputs],
         max_columns=MAX_COLUMNS,

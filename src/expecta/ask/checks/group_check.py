@@ -20,7 +20,7 @@ from expecta.ask.checks.group_means import (
 )
 from expecta.ask.checks.group_posteriors import group_posteriors
 from expecta.ask.column_parts import ColumnPart, parts_of_column
-from expecta.ask.printed_answer import PrintedAnswer
+from expecta.ask.printed_answer import PrintedAnswer, plain
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.text import brief
 from expecta.densities.density import Density
@@ -129,15 +129,22 @@ class GroupCheck(PrintedAnswer):
             "beyond chance": self.beyond.tolist(),
         }
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as what JSON holds; NaN is None."""
+        return {**plain(self.lines()), "remarks": plain(self.remarks)}
+
+    def name(self, index: int) -> str:
+        """Say what is compared: the mean of a column or the share of a value, and the group."""
+        mean, group = self.means[self.mean[index]], self.groups[self.group[index]]
+        of = "" if mean.value is None else f" = {mean.label}"
+        return f"{mean.column.name}{of}" + ("" if group == EVERYONE else f" where {brief(group)}")
+
     def sentence(self, index: int) -> str:
         """Say how one mean or share differs, in the column's units."""
         mean = self.means[self.mean[index]]
-        of = "" if mean.value is None else f" = {mean.label}"
-        group = self.groups[self.group[index]]
-        where = "" if group == EVERYONE else f" where {brief(group)}"
-        shown = (mean.text(float(x[index])) for x in (self.density, self.rows))
+        density, rows = (mean.text(float(x[index])) for x in (self.density, self.rows))
         error = mean.text(float(self.error[index]), spread=True)
-        return "{}{}{}: density {}, rows {} ± {}".format(mean.column.name, of, where, *shown, error)
+        return f"{self.name(index)}: density {density}, rows {rows} ± {error}"
 
 
 _PER_COMPARISON = (

@@ -59,7 +59,8 @@ class MeanOf(NamedTuple):
         return mean, np.sum(part * spread, axis=1)
 
     def text(self, value: float, *, spread: bool = False) -> str:
-        """Write a mean or a share in the column's units; a spread has no origin."""
+        """Write a mean or a share in the column's units; a spread has no origin, and two digits."""
+        value = float(f"{value:.2g}") if spread else value
         if self.value is not None:
             return percent(value)
         if self.column.kind == "duration" or (spread and self.column.kind in TIMES):

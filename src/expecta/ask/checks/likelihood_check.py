@@ -11,7 +11,7 @@ import numpy as np
 from expecta.ask.checks.checked_rows import CheckedRows
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.arrays import Floats, Ints
-from expecta.common.text import number
+from expecta.common.text import figure
 from expecta.densities.density import Density
 from expecta.densities.density_learner import independent_scores
 from expecta.densities.tree_densities import ChowLiu
@@ -77,13 +77,13 @@ class LikelihoodCheck(PrintedAnswer):
         if not np.isfinite(self.score[0]):
             return "There are no rows to score."
         gains = [
-            f"{number(abs(gain))} ± {number(error)} {'above' if gain >= 0 else 'below'} {name}"
+            f"{abs(gain):.3g} ± {error:.2g} {'above' if gain >= 0 else 'below'} {name}"
             for name, gain, error in zip(
                 self.names[1:], self.gain[1:].tolist(), self.error[1:].tolist(), strict=True
             )
             if np.isfinite(gain)
         ]
-        return f"{number(float(self.score[0]))} nats a row" + "".join(f", {gain}" for gain in gains)
+        return f"{figure(float(self.score[0]))} nats a row" + "".join(f", {gain}" for gain in gains)
 
 
 def check_likelihood(

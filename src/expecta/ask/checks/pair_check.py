@@ -12,7 +12,7 @@ from expecta.ask.checks.chance import beyond_chance, standard_errors, worst_firs
 from expecta.ask.checks.checked_rows import CheckedRows
 from expecta.ask.checks.group_posteriors import group_posteriors
 from expecta.ask.checks.pair_scores import ScoredColumn, compare_tables
-from expecta.ask.printed_answer import PrintedAnswer
+from expecta.ask.printed_answer import PrintedAnswer, plain
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.progress import Progress
 from expecta.common.text import figure
@@ -90,6 +90,10 @@ class PairCheck(PrintedAnswer):
             "apart": self.apart.tolist(),
             "beyond chance": self.beyond.tolist(),
         }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as what JSON holds; NaN is None."""
+        return {**plain(self.lines()), "remarks": plain(self.remarks)}
 
     def sentence(self, pair: int) -> str:
         """Say how one pair differs."""
