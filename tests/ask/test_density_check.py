@@ -429,3 +429,17 @@ def test_pairs_and_groups_are_sorted_by_size_or_by_errors():
     lines = check.short()
     assert "pairs of columns differ" in lines[0]
     assert "over groups" in lines[1]
+
+
+def test_the_summary_of_a_density_keeps_what_the_last_check_said():
+    table = common_cause(np.random.default_rng(0), 1000)
+    density = ChowLiu().fit(table)
+    assert "checked" not in repr(density)
+    check = density.check(table)
+    for line in check.short():
+        assert f"  checked   {line}" in repr(density)
+    assert "under the density" in repr(density)
+    density.partial_fit(table)
+    assert "checked" not in repr(density)
+    density.check(table)
+    assert "checked" not in repr(density.fit(table))

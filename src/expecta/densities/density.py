@@ -47,6 +47,7 @@ class Density:
 
     circuit_: ProbabilisticCircuit
     encoder_: Encoder
+    checked_: tuple[str, ...] = ()  # what the last check said, in two lines
 
     def __init__(self, circuit: ProbabilisticCircuit, encoder: Encoder) -> None:
         if not np.array_equal(circuit.cardinalities, encoder.cardinalities_):
@@ -204,11 +205,12 @@ class Density:
         Returns
         -------
         DensityCheck
-            Prints a verdict; ``pairs``, ``groups`` and ``likelihood`` hold the comparisons, each
-            with ``to_frame()``; ``plot()`` draws them. Cost: two passes over the circuit for
-            each value of each column (numbers in at most 16 groups) and each group compared, and
-            learning ten Chow-Liu trees from X. At most 50,000 rows, 64 columns and 400 groups
-            by two columns are compared, and the answer says so.
+            Prints a verdict, of which a learned density's summary keeps two lines. ``pairs``,
+            ``groups`` and ``likelihood`` hold the comparisons, each with ``to_frame()``;
+            ``plot()`` draws them. Cost: two passes over the circuit for each value of each
+            column (numbers in at most 16 groups) and each group compared, and learning ten
+            Chow-Liu trees from X. At most 50,000 rows, 64 columns and 400 groups by two columns
+            are compared, and the answer says so.
 
         >>> import numpy as np
         >>> from expecta import Independent

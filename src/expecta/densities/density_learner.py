@@ -84,7 +84,7 @@ class DensityLearner(BaseEstimator, Density):  # type: ignore[misc]
             How much each row of X counts.  # (rows,)
         """
         begun = time.perf_counter()
-        for name in ("circuit_", "learned_"):  # a failure leaves nothing half learned
+        for name in ("circuit_", "learned_", "checked_"):  # a failure leaves nothing half learned
             self.__dict__.pop(name, None)
         rng = np.random.default_rng(self.random_state)
         self._learn_encoding(X, sample_weight)
@@ -180,6 +180,7 @@ class DensityLearner(BaseEstimator, Density):  # type: ignore[misc]
             f"            {learned.independent:.4f} if the columns were independent",
             f"  learned   from {learned.rows:,} rows in {learned.seconds:.1f} s",
         ]
+        lines += [f"  checked   {line}" for line in self.checked_]
         return "\n".join([*lines, *(f"  note      {note}" for note in self.encoder_.notes_)])
 
     __str__ = __repr__

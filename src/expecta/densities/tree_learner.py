@@ -133,6 +133,7 @@ class TreeLearner(DensityLearner):
         if step is not None and not 0 <= step <= 1:
             raise ValueError(f"a step is between 0 and 1, not {step}")
         begun = hasattr(self, "circuit_")
+        self.checked_ = ()
         if not begun:
             self._learn_encoding(X, sample_weight)
         rows = self._encoded(X, sample_weight).merged()

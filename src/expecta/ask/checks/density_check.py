@@ -139,7 +139,7 @@ def check_density(
     likelihood = check_likelihood(density, rows, others)
     pairs = check_pairs(density, rows, variables, noise)
     groups = check_groups(density, rows, variables, noise)
-    return DensityCheck(
+    check = DensityCheck(
         len(rows),
         in_sample,
         likelihood,
@@ -148,6 +148,8 @@ def check_density(
         _verdict(len(rows), likelihood, pairs, groups),
         (*_remarks(density, in_sample), *remarks, *chosen, *groups.remarks),
     )
+    density.checked_ = tuple(check.short())
+    return check
 
 
 def _choose_columns(density: Density, rows: CheckedRows) -> tuple[list[int], list[str]]:
