@@ -517,6 +517,31 @@ def test_questions_refuse_what_predict_refuses(transformer, model, tmp_path):
             np.testing.assert_allclose(seen[0], seen[1], rtol=1e-12)
 
 
+def test_a_number_is_refused_in_a_column_that_no_tree_asks_about():
+    X = np.random.default_rng(0).gamma(2.0, size=(200, 3))
+    tree = DecisionTreeRegressor(max_leaf_nodes=6, random_state=0)
+    model = make_pipeline(PowerTransformer("box-cox"), tree).fit(X, X[:, 1] > 1.0)
+    expected = ExpectedPredictor(model, ChowLiu()).fit(X)
+    assert expected.expected_model.trust is Trust.EXACT
+    rows = np.array([[1.0, 2.0, np.nan], [9e9, np.nan, 1.0], [-1.0, 2.0, np.nan]])
+    np.testing.assert_array_equal(expected.predict(rows[:1]), [1.0])
+    assert np.isfinite(expected.predict(rows[:2])).all()
+    with pytest.raises(DomainError, match=r"refuses -1\.0 in column 'x0' of row 2"):
+        expected.predict(rows)
+
+
+def test_no_group_is_made_of_what_lies_between_whole_numbers():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"n": rng.integers(0, 6, 300), "b": rng.normal(size=300)})
+    model = HistGradientBoostingRegressor(max_iter=20).fit(frame, frame["n"] * frame["b"])
+    expected = ExpectedPredictor(model, ChowLiu()).fit(frame)
+    assert "0.5" in expected.expected_model.density.encoder_.column("n").labels
+    assert expected.dependence("n").labels == ("0", "1", "2", "3", "4", "5")
+    groups = expected.split("n", bins=3)
+    assert groups.labels == (("0 to 1", "2 to 3", "4 to 5"),)
+    np.testing.assert_allclose(groups.share.sum(), 1.0, rtol=1e-9)
+
+
 def test_probabilities_that_do_not_sum_to_one_stay_as_they_are():
     frame, y = table(kind="numeric")
     model = LogisticRegression().fit(frame, y > 0)

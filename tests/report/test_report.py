@@ -18,6 +18,7 @@ from expecta import ChowLiu, CircuitClassifier, CircuitRegressor, Encoder, Expec
 from expecta.circuits.evidence import Evidence
 from expecta.common.errors import DomainError
 from expecta.common.text import figure, percent
+from expecta.common.trust import Trust
 from expecta.report import write_report
 from expecta.report.population import rebinned, shares_of
 
@@ -165,14 +166,16 @@ def test_a_regressor_has_all_sections(regressor, page):
     well_made(page)
     assert page.titles() == [
         TITLE,
-        *("The model", "Columns", "How well it holds", "What is assumed", "What is exact"),
-        "Whether to trust its density",
+        *("The model", "Columns", "How well it holds", "What is assumed"),
+        *("What is exact, and what is not", "Whether to trust its density"),
         *("The population", "What it says: cost", "Overall", "Which column tells most"),
         *("By one column", "By two columns", "Along each column", "Sensitive columns"),
         "What the words mean",
     ]
     assert "that a value is missing carries no information" in page.text
     assert f"± {figure(regressor.noise_)}" in page.text
+    words = page.text.split("What the words mean")[-1].split()
+    assert not [word for word in Trust if str(word) not in words]  # each is explained
     assert "column 'same' has the same value in every row" in page.text
 
 

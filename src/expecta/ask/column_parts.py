@@ -10,7 +10,7 @@ import numpy as np
 from expecta.ask.language.column_sets import Intervals, ValueSet
 from expecta.ask.language.conditions import quoted
 from expecta.ask.populations import Population
-from expecta.common.arrays import Floats, Ints
+from expecta.common.arrays import Bools, Floats, Ints
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.column import Column
 from expecta.tables.encoder import Encoder
@@ -45,11 +45,14 @@ class ColumnGroups:
 def divide_column(encoder: Encoder, name: str, share: Floats, n_groups: int) -> ColumnGroups:
     """Divide a column: categories one by one, numbers into groups of about equal share.
 
-    Where "missing" is a value of a column of numbers, it is a group of its own.
+    Where "missing" is a value of a column of numbers, it is a group of its own. A bin of a column
+    of whole numbers that holds none, such as 18.5, goes along with its neighbour.
     """
     variable = encoder.variable(name)
     column = encoder.columns_[variable]
-    used = np.flatnonzero(share > 0)
+    used = np.flatnonzero((share > 0) & _holds_values(column))
+    if not len(used):
+        used = np.flatnonzero(share > 0)
     numbers = used
     if isinstance(column.plain, NumberColumn):
         numbers = used[used < column.plain.cardinality]
@@ -61,6 +64,16 @@ def divide_column(encoder: Encoder, name: str, share: Floats, n_groups: int) -> 
     labels = tuple(_label(column, used[group == i]) for i in range(int(group[-1]) + 1))
     near = np.minimum(np.searchsorted(used, np.arange(len(share))), len(used) - 1)
     return ColumnGroups(variable, column, group[near], labels)  # what is impossible goes along
+
+
+def _holds_values(column: Column) -> Bools:
+    """Whether each value is one that the column can have: a model's thresholds cut off others."""
+    holds = np.ones(column.cardinality, np.bool_)
+    plain = column.plain
+    if isinstance(plain, NumberColumn) and plain.kind == "integer":
+        bins = slice(plain.cardinality)
+        holds[bins] = (np.ceil(plain.lows) <= plain.highs) | (plain.counts > 0)
+    return holds
 
 
 def _equal_shares(share: Floats, n_groups: int) -> Ints:

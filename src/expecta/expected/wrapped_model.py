@@ -28,11 +28,14 @@ from expecta.expected.sampled_output import SampledOutput
 from expecta.expected.sampling import ControlVariate, SampledMeans, Sampling, sample_means
 from expecta.queries.impossible import OneWarning, check_possible
 from expecta.queries.moments import shift_moments
+from expecta.readers import frames
 from expecta.readers.forms import Form, Trees
 from expecta.readers.model_links import apply_link, centre_margins, invert_link
 from expecta.tables.cells import Cells
 from expecta.tables.estimator_inputs import read_rows
 from expecta.tables.group_sums import TrainingData
+from expecta.tables.number_column import NumberColumn
+from expecta.tables.scalars import TIMES
 from expecta.tables.table import Table
 
 CALIBRATION_ROWS = 2000  # predictions with hidden columns that intervals are calibrated on
@@ -204,12 +207,48 @@ class WrappedModel(ExpectedModel):
             (wrong,) = np.nonzero(rows.codes[:, variable] == value)
             if len(wrong):
                 name = self.density.columns[variable]
-                column = self.template.columns.index(name)
-                number = self.template.column(rows.table, column)[wrong[0]]
-                raise DomainError(
-                    f"the model refuses {number} in column {name!r} of row {wrong[0]}: it is not "
-                    f"among what its transformers take"
-                )
+                self._refuse(rows, self.template.columns.index(name), int(wrong[0]))
+        if self.route is not None and self._ask_model is not None:
+            incomplete = ~self.complete_rows(rows)  # the model itself is asked about the others
+            for column in range(len(self.template.columns) if np.any(incomplete) else 0):
+                self._check_far(rows, column, incomplete)
+
+    def _check_far(self, rows: ModelRows, column: int, incomplete: Bools) -> None:
+        """Complain of numbers beyond the training rows that the model refuses.
+
+        Its transformers may do so in a column that it makes no use of. Cost: one prediction for
+        each such number.
+        """
+        encoder, name = self.density.encoder_, self.template.columns[column]
+        known = encoder.column(name).plain
+        numbers = rows.table.column(self.template.indices(rows.table)[column]).numbers
+        if numbers is None or not isinstance(known, NumberColumn) or known.kind in TIMES:
+            return
+        outside = (numbers < known.lows[0]) | (numbers > known.highs[-1])
+        (far,) = np.nonzero(outside & incomplete)
+        if len(far):
+            far = far[np.unique(numbers[far], return_index=True)[1]]
+            if not self._takes(column, numbers[far]):
+                each = [row for row in far if not self._takes(column, numbers[[row]])]
+                self._refuse(rows, column, int([*each, *far][0]))
+
+    def _takes(self, column: int, numbers: Floats) -> bool:
+        """Whether the model takes rows that have these numbers in a column."""
+        assert self._ask_model is not None
+        some = frames.take(self.template.rows, np.zeros(len(numbers), np.intp))
+        try:
+            with frames.quietly():
+                self._ask_model(frames.put(some, column, numbers))
+        except ValueError:
+            return False
+        return True
+
+    def _refuse(self, rows: ModelRows, column: int, row: int) -> None:
+        number = self.template.column(rows.table, column)[row]
+        raise DomainError(
+            f"the model refuses {number} in column {self.template.columns[column]!r} of row {row}: "
+            f"it is not among what its transformers take"
+        )
 
     @property
     def has_probabilities(self) -> bool:
@@ -335,8 +374,8 @@ class WrappedModel(ExpectedModel):
             else "Complete rows: as what was read of the model says; it is not in the file."
         )
         last.append(
-            f"{Trust.ASSUMED.capitalize()}: given what is known, that a value is missing tells "
-            f"nothing."
+            f"{Trust.ASSUMED.capitalize()}: that the learned density is right; that a value is "
+            f"missing tells nothing, given what is known."
         )
         if self.route is None:
             why = self.why[0].upper() + self.why[1:]
