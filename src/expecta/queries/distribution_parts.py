@@ -97,7 +97,7 @@ class DistributionPart(ABC):
                 bell = np.exp(-0.5 * z_at * z_at) / np.sqrt(2 * np.pi)
                 step = (z[left] - z_at) * bell / density
             to = at + step
-            good = (to >= low[left]) & (to <= high[left]) & (2 * np.abs(step) <= last[left])
+            good = (to >= low[left]) & (to <= high[left]) & (np.abs(step) <= 0.5 * last[left])
             step = np.where(good, step, 0.5 * (low[left] + high[left]) - at)
             c[left], last[left] = at + step, np.abs(step)
             # a step of Newton's leaves an error of about its square; a bisection, of its size
