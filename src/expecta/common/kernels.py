@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
 import numpy as np
 from numba.core.caching import IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.typed_passes import IRLegalization
 
 if TYPE_CHECKING:
 
@@ -25,36 +29,101 @@ else:
     U = int if numba.config.DISABLE_JIT else np.uint64
 
 F = TypeVar("F", bound=Callable[..., Any])
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 def kernel(function: F) -> F:
     """Compile to machine code that runs without the GIL, cached on disk.
 
-    Numba ties a cached function to the time stamp of its own file. Our kernels call
-    one another across files, so the cache is named after the text of all of them:
-    another version of this package neither uses nor trips over it.
+    Numba ties a cached function to the time stamp of its own file. Our kernels call one another
+    across files, so the cache is named after the text of all files of its folder and of the
+    engine, which it may call: another version of this package neither uses nor trips over it.
     """
     if numba.config.DISABLE_JIT:
         return np.errstate(all="ignore")(function)
-    compile_with = partial(numba.njit, nogil=True, error_model="numpy")
     try:
-        compiled = compile_with(cache=True)(function)
+        compiled = numba.njit(cache=True, **OPTIONS)(function)
     except RuntimeError:  # no folder to write to: compile anew in every process
-        return compile_with()(function)
-    cache = compiled._cache
+        return numba.njit(**OPTIONS)(function)
+    cache, own = compiled._cache, function.__module__.split(".")[1]
+    stamp = _fingerprint(("engine",) if own == "engine" else ("engine", own))
     cache._cache_file = IndexDataCacheFile(
         cache_path=cache._cache_path,
-        filename_base=f"{cache._impl.filename_base}-{_fingerprint()}",
-        source_stamp=_fingerprint(),
+        filename_base=f"{cache._impl.filename_base}-{stamp}",
+        source_stamp=stamp,
     )
     return compiled
 
 
+def helper(function: F) -> F:
+    """Compile what only kernels call: into them, and not by itself nor for Python."""
+    if numba.config.DISABLE_JIT:
+        return np.errstate(all="ignore")(function)
+    return numba.njit(**HELPER_OPTIONS)(function)
+
+
+class _LateLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code that is optimised and made into machine code in its callers only."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return an address that is never called: there is no way in from Python."""
+        self._ensure_finalized()
+        return 1
+
+    @property
+    def codegen(self) -> _LateLibrary:
+        """Itself, which the dispatcher asks to set an environment."""
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Do nothing: kernels have environments of their own."""
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _LateCode(AnalysisPass):  # type: ignore[misc]
+    _name = "expecta_late_code"
+
+    def __init__(self) -> None:
+        AnalysisPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        """Put a helper's code into a library of its own kind."""
+        state.library = _LateLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return False
+
+
+class _HelperCompiler(CompilerBase):  # type: ignore[misc]
+    def define_pipelines(self) -> list[Any]:
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_LateCode, IRLegalization)
+        passes.finalize()
+        return [passes]
+
+
+# Each kernel is optimised with its helpers inside it; by themselves they would be once more.
+HELPER_OPTIONS: dict[str, Any] = OPTIONS | {
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": _HelperCompiler,
+}
+
+
 @lru_cache
-def _fingerprint() -> str:
-    digest = hashlib.sha256()
-    package = Path(__file__).parent.parent
-    for folder in ("engine", "learn"):
-        for path in sorted((package / folder).rglob("*.py")):
-            digest.update(path.read_bytes())
+def _fingerprint(folders: tuple[str, ...]) -> str:
+    digest, package = hashlib.sha256(), Path(__file__).parent.parent
+    for path in [
+        Path(__file__),
+        *(p for f in folders for p in sorted((package / f).rglob("*.py"))),
+    ]:
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from expecta.common.arrays import Floats
-from expecta.common.kernels import kernel
+from expecta.common.kernels import helper
 from expecta.engine.algebras.algebra_operations import (
     clear,
     join,
@@ -53,7 +53,7 @@ class Room(NamedTuple):
     small: int
 
 
-@kernel
+@helper
 def leaf(
     algebra: Any,
     pair: Operands,
@@ -108,7 +108,7 @@ def leaf(
     return scaled
 
 
-@kernel
+@helper
 def inner(
     algebra: Any,
     pair: Operands,

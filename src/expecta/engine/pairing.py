@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.circuits.structure import Structure
-from expecta.common.kernels import kernel
+from expecta.common.kernels import helper, kernel
 from expecta.engine.algebras.tile import DOWN
 from expecta.engine.layers import Layers, layers
 
@@ -95,7 +95,7 @@ def _pairing(p: Layers, g: Layers) -> Pairing:
     return _write_pairs(p, g, meetings)
 
 
-@kernel
+@helper
 def _meet(p: Layers, g: Layers, v: int, meetings: Meetings) -> None:
     """Decide which pairs of layer v have a common row, given the layers below."""
     pair_at, half_at = meetings.pair_at, meetings.half_at
@@ -139,7 +139,7 @@ def _meet(p: Layers, g: Layers, v: int, meetings: Meetings) -> None:
                 pair_state[row + m] |= half_state[half_row + m]
 
 
-@kernel
+@helper
 def _ask(p: Layers, g: Layers, v: int, meetings: Meetings) -> None:
     """Pass the demand for pairs of layer v on to its halves and to the layers below."""
     pair_at, half_at = meetings.pair_at, meetings.half_at
@@ -171,7 +171,7 @@ def _ask(p: Layers, g: Layers, v: int, meetings: Meetings) -> None:
                         pair_state[y] = 2
 
 
-@kernel
+@helper
 def _write_pairs(p: Layers, g: Layers, meetings: Meetings) -> Pairing:
     """Give numbers to what is asked for, then list it: one pass to count, one to fill."""
     pair_at, half_at = meetings.pair_at, meetings.half_at
@@ -279,7 +279,7 @@ def _write_pairs(p: Layers, g: Layers, meetings: Meetings) -> Pairing:
     )
 
 
-@kernel
+@helper
 def _position(k: int, n_p: int, n_g: int, by_p: bool) -> tuple[int, int]:
     """Return what of p and of g comes k-th.
 
@@ -291,7 +291,7 @@ def _position(k: int, n_p: int, n_g: int, by_p: bool) -> tuple[int, int]:
     return k % n_p, k // n_p
 
 
-@kernel
+@helper
 def _runs(pair_start: Array, mix_start: Array, mix_half: Array, mix_edge: Array) -> Array:
     """Find pairs that sum the same halves, their edges of p in a row: a dense layer of p."""
     run = np.zeros(len(mix_start) - 1, np.int32)
@@ -314,7 +314,7 @@ def _runs(pair_start: Array, mix_start: Array, mix_half: Array, mix_edge: Array)
     return run
 
 
-@kernel
+@helper
 def _direct(pair_start: Array, half_start: Array, mix_start: Array, mix_half: Array) -> Array:
     """Find the halves that need no memory of their own."""
     uses = np.zeros(half_start[-1], np.int32)

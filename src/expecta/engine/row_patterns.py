@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from expecta.common.kernels import kernel
+from expecta.common.kernels import helper, kernel
 
 Array = npt.NDArray[Any]
 
@@ -140,7 +140,7 @@ def _number(
     return count, row, codes, child_at, children
 
 
-@kernel
+@helper
 def _slot(key: int, keys: Array) -> int:
     """Find a key's slot in an open-addressing table, or the free slot it would take."""
     mask = len(keys) - 1

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.common.arrays import Floats
-from expecta.common.kernels import U, kernel
+from expecta.common.kernels import U, helper, kernel
 from expecta.engine.algebras.algebra_operations import width
 from expecta.engine.layers import WeightedLayers
 from expecta.engine.pair_recursion import Operands, Room, inner, leaf
@@ -116,7 +116,7 @@ def walk(
                             shared[to + i] = local[o + i]
 
 
-@kernel
+@helper
 def _vectors(algebra: Any, p: WeightedLayers, pairs: Pairing, v: int) -> int:
     """Count the vectors of a layer: q, exponent of q, and the states of its pairs."""
     nodes = p.node_start[v + 1] - p.node_start[v]

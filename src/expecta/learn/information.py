@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from expecta.common.arrays import Floats, Ints
-from expecta.common.kernels import kernel
+from expecta.common.kernels import helper, kernel
 from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
 
@@ -192,7 +192,7 @@ def _count_chosen(
         out[k] = _of_pair(columns[i], columns[j], cards[i], cards[j], weight, pseudo_count)
 
 
-@kernel
+@helper
 def _of_pair(x: Ints, y: Ints, a: int, b: int, weight: Floats, pseudo_count: float) -> float:
     """Compute the information of two columns; zero where no rows could tell."""
     if (a + 1) * (b + 1) > MAX_COMBINATIONS:

@@ -16,6 +16,7 @@ from typing import Any
 from numba.extending import overload
 
 from expecta.common.arrays import Floats
+from expecta.common.kernels import HELPER_OPTIONS
 
 _modules: dict[type, tuple[ModuleType, ...]] = {}
 
@@ -82,4 +83,4 @@ def _dispatch(name: str) -> Any:
 
 
 for _operation in (width, clear, join, mix, mix_scaled, scale, unit):
-    overload(_operation, strict=False)(_dispatch(_operation.__name__))
+    overload(_operation, jit_options=HELPER_OPTIONS, strict=False)(_dispatch(_operation.__name__))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from expecta.common.kernels import U, kernel
+from expecta.common.kernels import U, helper, kernel
 from expecta.engine.boxes.box_layout import Mixing, Parts
 
 Array = npt.NDArray[Any]
@@ -39,7 +39,7 @@ def unconditional(p: Mixing, parts: Parts, at: Array) -> Array:
     return out
 
 
-@kernel
+@helper
 def _leaf(p: Mixing, parts: Parts, v: int, out: Array, at: int) -> None:
     """Add up the weights of the values that each part allows, from sums over pairs, of pairs..."""
     width = p.n_nodes[v]
@@ -63,7 +63,7 @@ def _leaf(p: Mixing, parts: Parts, v: int, out: Array, at: int) -> None:
                 high >>= 1
 
 
-@kernel
+@helper
 def _mix(
     p: Mixing, v: int, left: Array, a: int, right: Array, b: int, out: Array, here: int
 ) -> None:
@@ -80,7 +80,7 @@ def _mix(
                     out[U(to + n)] += p.weight[U(first + n)] * both
 
 
-@kernel
+@helper
 def _join(
     p: Mixing,
     v: int,
@@ -250,7 +250,7 @@ def expect(
             _moments(value, alive[:n_alive], share, order, out[r])
 
 
-@kernel
+@helper
 def _place_value(p: Mixing, parts: Parts, v: int, x: int, rep: Array, work: Array, at: int) -> int:
     """Find the parts of a leaf that a value lies in; returns how many vectors the leaf has."""
     first, n_parts = parts.start[v], parts.start[v + 1] - parts.start[v]
@@ -270,7 +270,7 @@ def _place_value(p: Mixing, parts: Parts, v: int, x: int, rep: Array, work: Arra
     return 1
 
 
-@kernel
+@helper
 def _alive(parts: Parts, rep: Array, alive: Array) -> int:
     """List the boxes that no known value lies outside of; returns their number."""
     n_alive = 0
@@ -286,7 +286,7 @@ def _alive(parts: Parts, rep: Array, alive: Array) -> int:
     return n_alive
 
 
-@kernel
+@helper
 def _scale(work: Array, at: int, width: int, count: int) -> None:
     """Make the vectors of a layer larger, if the first part's, which asks nothing, is small."""
     most = 0.0
@@ -297,7 +297,7 @@ def _scale(work: Array, at: int, width: int, count: int) -> None:
             work[k] /= most
 
 
-@kernel
+@helper
 def _shares(
     p: Mixing,
     parts: Parts,
@@ -322,7 +322,7 @@ def _shares(
                 share[i] += weight * left[x + p.left[q]] * right[y + p.right[q]]
 
 
-@kernel
+@helper
 def _sum_up(value: Array, alive: Array, share: Array, out: Array) -> None:
     """Add up the boxes, divided by the probability of what is known: the share of the first."""
     out[:] = 0.0
@@ -333,7 +333,7 @@ def _sum_up(value: Array, alive: Array, share: Array, out: Array) -> None:
         out[k] = out[k] / share[0] if share[0] > 0.0 else np.nan
 
 
-@kernel
+@helper
 def _moments(value: Array, alive: Array, share: Array, order: int, out: Array) -> None:
     """Compute the mean and moments about it, of distances from a living box: nothing cancels."""
     first = min(1, len(alive) - 1)  # the box that holds everything is none of several

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.common.arrays import Bools, Floats
-from expecta.common.kernels import U, kernel
+from expecta.common.kernels import U, helper, kernel
 from expecta.engine.layers import LOG_UNIT
 from expecta.engine.passes.leaves import PassRows
 from expecta.engine.passes.upward import Values, make_values, up
@@ -93,7 +93,7 @@ def edge_flows(rows: PassRows, weight: Floats, totals: Floats, log_prob: Floats)
                 _spread_leaf(rows, row, live, v, values.z, flow, posterior, totals)
 
 
-@kernel
+@helper
 def _divide(rows: PassRows, v: int, z: Floats, flow: Floats) -> None:
     """Divide the flow of every node of a layer by its q, the power of two left aside."""
     first, lanes = rows.p.node_start[v], rows.lanes
@@ -103,7 +103,7 @@ def _divide(rows: PassRows, v: int, z: Floats, flow: Floats) -> None:
             flow[f + i] = flow[f + i] / z[q + i] if z[q + i] > 0.0 else 0.0
 
 
-@kernel
+@helper
 def _spread(rows: PassRows, v: int, values: Values, flow: Floats, totals: Floats) -> None:
     """Hand the flow of a layer's nodes down to the nodes of its children.
 
@@ -160,7 +160,7 @@ def _spread(rows: PassRows, v: int, values: Values, flow: Floats, totals: Floats
             flow[g + i] += z[at + i]
 
 
-@kernel
+@helper
 def _spread_leaf(
     rows: PassRows,
     row: int,

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.common.arrays import Floats, Ints
-from expecta.common.kernels import kernel
+from expecta.common.kernels import helper, kernel
 from expecta.learn.psdd.divisions import CopyWorth
 from expecta.learn.psdd.growing_circuit import CircuitArrays, NodePools, VtreeArrays
 from expecta.learn.psdd.reached_circuit import ReachedCircuit, xlogx
@@ -134,7 +134,7 @@ def mark_support(
     return known
 
 
-@kernel
+@helper
 def _side_of(work: CopyScratch, value: int) -> int:
     side: int = work.values[2]
     return side if work.values[0] <= value < work.values[1] else 1 - side
@@ -201,7 +201,7 @@ def plan(
     return gain, cost, new_nodes, new_edges, active
 
 
-@kernel
+@helper
 def _decide(
     tree: VtreeArrays, nodes: NodePools, work: CopyScratch, m: int, price: float
 ) -> tuple[float, float]:
@@ -251,7 +251,7 @@ def _decide(
     return gain, _pass_on(tree, nodes, work, m)
 
 
-@kernel
+@helper
 def _pass_on(tree: VtreeArrays, nodes: NodePools, work: CopyScratch, m: int) -> float:
     """Ask for children on behalf of a node's copies; returns the edges of the copies."""
     made, w = work.made[m], nodes.layer[m]
@@ -280,7 +280,7 @@ def _pass_on(tree: VtreeArrays, nodes: NodePools, work: CopyScratch, m: int) -> 
     return cost
 
 
-@kernel
+@helper
 def allows(nodes: NodePools, work: CopyScratch, edge: int, side: int) -> bool:
     """Whether an edge of a node that is divided by value remains on a side."""
     if nodes.right[edge] < 0:

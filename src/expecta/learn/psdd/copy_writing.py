@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from expecta.common.arrays import Ints
-from expecta.common.kernels import kernel
+from expecta.common.kernels import helper, kernel
 from expecta.learn.psdd.copy_plan import MIXED, CopyScratch, DividedRows, allows
 from expecta.learn.psdd.growing_circuit import CircuitArrays, NodePools, RoutedRows, VtreeArrays
 from expecta.learn.psdd.smoothing import split_share
 
 
-@kernel
+@helper
 def resolve(work: CopyScratch, node: int, side: int) -> int:
     """Return the version of a node for a side: its copy, or the node itself."""
     return work.new_node[side, node] if work.new_node[side, node] >= 0 else node
@@ -78,7 +78,7 @@ def write_copies(
     return n_nodes, n_edges
 
 
-@kernel
+@helper
 def _only_value(tree: VtreeArrays, nodes: NodePools, work: CopyScratch, m: int, side: int) -> int:
     """Return the value of the literal that a version of a leaf is, -1 if it is none."""
     if tree.variable[nodes.layer[m]] < 0 or not work.made[m] & MIXED:
@@ -93,7 +93,7 @@ def _only_value(tree: VtreeArrays, nodes: NodePools, work: CopyScratch, m: int, 
     return value if kept == 1 else -1
 
 
-@kernel
+@helper
 def _join_literal(nodes: NodePools, work: CopyScratch, m: int, side: int) -> None:
     literal = work.new_node[side, m]
     nodes.refs[literal] += work.asked[side, m]
@@ -106,7 +106,7 @@ def _join_literal(nodes: NodePools, work: CopyScratch, m: int, side: int) -> Non
         e = nodes.following[e]
 
 
-@kernel
+@helper
 def _write_copy(
     tree: VtreeArrays,
     nodes: NodePools,
@@ -152,7 +152,7 @@ def _write_copy(
     return n_edges
 
 
-@kernel
+@helper
 def _take_away(nodes: NodePools, work: CopyScratch, m: int) -> None:
     """Leave an original the weight of the rows that stay with it."""
     e = nodes.head[m]
@@ -164,7 +164,7 @@ def _take_away(nodes: NodePools, work: CopyScratch, m: int) -> None:
         e = nodes.following[e]
 
 
-@kernel
+@helper
 def _move_rows(
     nodes: NodePools,
     rows: RoutedRows,

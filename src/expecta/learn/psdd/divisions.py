@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from expecta.common.arrays import Floats, Ints
-from expecta.common.kernels import kernel
+from expecta.common.kernels import helper, kernel
 from expecta.learn.psdd.growing_circuit import CircuitArrays, NodePools, VtreeArrays
 from expecta.learn.psdd.reached_circuit import ReachedCircuit, xlogx
 
@@ -112,7 +112,7 @@ def promise(
     return n_edges, n_nodes
 
 
-@kernel
+@helper
 def _settle(
     context: ReachedCircuit, worth: CopyWorth, m: int, must: bool, leaf: bool, price: float
 ) -> None:
@@ -147,7 +147,7 @@ def _settle(
     worth.cost[m] += copies * size
 
 
-@kernel
+@helper
 def _close(worth: CopyWorth, edges: int, nodes: int) -> None:
     """Zero what :func:`promise` touched."""
     worth.a[worth.edges[:edges]] = 0.0

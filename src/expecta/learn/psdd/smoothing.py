@@ -9,7 +9,7 @@ import numpy as np
 from expecta.circuits.probabilistic import ProbabilisticCircuit, log_of
 from expecta.circuits.structure import Structure, starts_of
 from expecta.common.arrays import Floats, Ints
-from expecta.common.kernels import kernel
+from expecta.common.kernels import helper, kernel
 from expecta.learn.psdd.growing_circuit import GrowingCircuit, NodePools
 
 
@@ -101,7 +101,7 @@ def _edges(nodes: NodePools, which: Ints, n_edges: int) -> Ints:
     return out
 
 
-@kernel
+@helper
 def _smoothed(nodes: NodePools, edge: int, total: float) -> float:
     """Return the probability of an edge whose node has so much training weight in all."""
     pull = nodes.pull[nodes.owner[edge]]
@@ -138,7 +138,7 @@ def _replay(nodes: NodePools, first: int, last: int, pull: float) -> None:
         k = end
 
 
-@kernel
+@helper
 def split_share(a: float, whole: float, pull: float) -> float:
     """Return how much of a split edge's prior goes to the part with weight ``a``."""
     return (a + 0.5 * pull) / (whole + pull) if whole + pull > 0.0 else 0.5

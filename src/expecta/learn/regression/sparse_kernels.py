@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from expecta.common.arrays import Floats, Ints
-from expecta.common.kernels import kernel
+from expecta.common.kernels import helper, kernel
 
 
 @kernel
@@ -28,7 +28,7 @@ def multiply(
                 out[row, k] += amount * table[index, k]
 
 
-@kernel
+@helper
 def _first(indices: Ints, begin: int, end: int, minimum: int) -> int:
     """Return the position of the first of sorted indices that is at least ``minimum``."""
     while begin < end:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from expecta.common.arrays import Floats, Ints
-from expecta.common.kernels import kernel
+from expecta.common.kernels import helper, kernel
 from expecta.learn.trees.patterns import SharedPatterns
 
 MIN_LIKELIHOOD = 2.0**-64  # below it a row of λ is scaled
@@ -113,7 +113,7 @@ def patterns_up(tree: TreePass) -> None:
         _send(tables, v, lam, _view(shared.message, shared.message_start[v], n, tables.above[v]))
 
 
-@kernel
+@helper
 def rows_up(
     tree: TreePass, columns: Ints, rows: Ints, block: BlockBuffers, log_likelihood: Floats
 ) -> None:
@@ -158,7 +158,7 @@ def rows_up(
             log_likelihood[i] += np.log(block.message[block.message_start[root] + i])
 
 
-@kernel
+@helper
 def rows_down(
     tree: TreePass,
     columns: Ints,
@@ -242,13 +242,13 @@ def patterns_down(tree: TreePass, buffer: Floats, sums: DownSums) -> None:
 # -- steps ----------------------------------------------------------------------------
 
 
-@kernel
+@helper
 def _view(flat: Floats, start: int, n: int, k: int) -> Floats:
     """View a stretch of a flat array as a table."""
     return flat[start : start + n * k].reshape(n, k)
 
 
-@kernel
+@helper
 def _begin(lam: Floats, table: Floats, index: Ints) -> None:
     """Set each row to a row of a table."""
     n, k = lam.shape
@@ -258,7 +258,7 @@ def _begin(lam: Floats, table: Floats, index: Ints) -> None:
             lam[i, s] = table[at + s]
 
 
-@kernel
+@helper
 def _times(lam: Floats, table: Floats, index: Ints) -> None:
     """Multiply each row by a row of a table."""
     n, k = lam.shape
@@ -268,7 +268,7 @@ def _times(lam: Floats, table: Floats, index: Ints) -> None:
             lam[i, s] *= table[at + s]
 
 
-@kernel
+@helper
 def _scale(lam: Floats, log_scale: Floats) -> None:
     """Scale the rows whose greatest number is tiny."""
     n, k = lam.shape
@@ -282,14 +282,14 @@ def _scale(lam: Floats, log_scale: Floats) -> None:
                 lam[i, s] /= greatest
 
 
-@kernel
+@helper
 def _send(tables: TreeTables, v: int, lam: Floats, out: Floats) -> None:
     """Set the message to the parent: a matrix product."""
     transitions = _view(tables.theta, tables.a_start[v], tables.above[v], tables.states[v])
     np.dot(lam, transitions.T, out)
 
 
-@kernel
+@helper
 def _posterior(
     tables: TreeTables, v: int, from_parent: Floats, lam: Floats, buffer: Floats
 ) -> None:
@@ -302,7 +302,7 @@ def _posterior(
             lam[i, s] *= buffer[i, s]
 
 
-@kernel
+@helper
 def _add(table: Floats, lam: Floats, index: Ints) -> None:
     """Add each row to a row of a table."""
     n, k = lam.shape
@@ -312,7 +312,7 @@ def _add(table: Floats, lam: Floats, index: Ints) -> None:
             table[at + s] += lam[i, s]
 
 
-@kernel
+@helper
 def _add_divided(table: Floats, lam: Floats, inverse: Floats, index: Ints) -> None:
     """Add each row, divided by a row of another table, to a row of a table."""
     n, k = lam.shape

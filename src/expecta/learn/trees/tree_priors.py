@@ -31,7 +31,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from expecta.common.arrays import Floats, Ints
-from expecta.common.kernels import kernel
+from expecta.common.kernels import helper, kernel
 from expecta.learn.trees.layout import TreeLayout
 
 SAME_STATE = 0.5  # share of a transition's prior that stays in the state
@@ -185,7 +185,7 @@ def _maximise(
             _smooth(table, curves.score[bins], curves.edge[bins], strengths.smoothing, to)
 
 
-@kernel
+@helper
 def _transitions(counts: Floats, strengths: _Strengths, out: Floats) -> None:
     """Add the prior of transitions: the same state, and the states as they are distributed."""
     above, k = counts.shape
@@ -203,7 +203,7 @@ def _transitions(counts: Floats, strengths: _Strengths, out: Floats) -> None:
             out[i, s] = counts[i, s] + strengths.pseudo_count * mean
 
 
-@kernel
+@helper
 def _smooth(counts: Floats, score: Floats, edge: Floats, smoothing: float, out: Floats) -> None:
     """Add to the bins of each state a normal curve with the state's mean and spread.
 
