@@ -277,6 +277,21 @@ def test_a_planted_interaction_is_found_in_groups_by_two_columns():
     assert "act together" in " ".join(check.verdict)
 
 
+def test_the_highest_and_lowest_numbers_are_groups_by_themselves():
+    def table(rng, n=2000):
+        x = rng.normal(size=n)
+        return {"x": x, "y": rng.normal(size=n) + 3.0 * (x > 1.9)}
+
+    rng = np.random.default_rng(0)
+    check = Independent(encoder=Encoder(max_bins=32)).fit(table(rng)).check(table(rng))
+    top = check.groups.of_size(1)
+    assert top.sentence(0).startswith("y where 1.")
+    assert top.beyond[0]
+    assert 20 <= top.count[0] <= 200
+    assert top.rows[0] == pytest.approx(3.0, abs=0.6)
+    assert top.density[0] == pytest.approx(0.08, abs=0.15)
+
+
 def test_a_difference_is_in_the_users_units():
     rng = np.random.default_rng(0)
     region = rng.choice(["north", "south"], size=1000)
@@ -380,6 +395,14 @@ def test_odd_tables_have_an_answer(n, missing_is_value):
         pair = {check.pairs.columns.index("constant")}
         compared = ~np.isnan(check.pairs.apart)
         assert not np.any(compared & (np.isin(check.pairs.first, list(pair))))
+
+
+def test_rows_of_which_nothing_is_known_are_said_to_tell_nothing():
+    density = ChowLiu().fit({"a": [1.0, 2.0] * 20, "b": ["x", "y"] * 20})
+    check = density.check({"a": [None] * 40, "b": [None] * 40})
+    assert "Nothing was compared" in check.verdict[0]
+    assert check.pairs.count == 0
+    assert check.likelihood.score.tolist() == pytest.approx([0.0] * 3)
 
 
 def test_numbers_unlike_those_learned_from_are_off():

@@ -131,10 +131,15 @@ def parts_of_column(variable: int, column: Column, share: Floats) -> list[Column
     parts = []
     for i in np.unique(part).tolist():
         bins = used[part == i]
-        with_data = used[(part == i) & filled]
-        text = _text(column, with_data if len(with_data) else bins)
-        parts.append(ColumnPart(variable, tuple(bins.tolist()), text))
+        parts.append(part_of_bins(variable, column, bins))
     return parts
+
+
+def part_of_bins(variable: int, column: NumberColumn, bins: Ints) -> ColumnPart:
+    """Return neighbouring bins as one part, named by the training data in it."""
+    with_data = bins[column.counts[bins] > 0]
+    text = _text(column, with_data if len(with_data) else bins)
+    return ColumnPart(variable, tuple(bins.tolist()), text)
 
 
 def _text(column: Column, values: Ints) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from expecta.ask.checks.density_check import DensityCheck
 from expecta.ask.checks.group_check import GroupCheck
 from expecta.ask.checks.pair_check import PairCheck
@@ -38,10 +40,11 @@ def density_cards(facts: ReportFacts) -> DensityCards | None:
 
 def _pairs_card(pairs: PairCheck) -> FigureCard:
     label = "Dependence of pairs of columns, in the training rows and under the density"
+    numbers = np.stack([pairs.rows, pairs.density, pairs.error], axis=1).tolist()
     rows = [
         [
             f"{pairs.columns[pairs.first[i]]} and {pairs.columns[pairs.second[i]]}",
-            *(f"{x[i] + 0.0:.3f}" for x in (pairs.rows, pairs.density, pairs.error)),
+            *(f"{round(x, 3) + 0.0:.3f}" for x in numbers[i]),
             figure(round(float(pairs.apart[i]), 1)),
             "yes" if pairs.beyond[i] else "no",
         ]

@@ -93,12 +93,8 @@ class DensityCheck(PrintedAnswer):
         ]
 
     def _families(self) -> list[PairCheck | GroupCheck]:
-        return [
-            self.groups.of_size(0),
-            self.pairs,
-            self.groups.of_size(1),
-            self.groups.of_size(2),
-        ]
+        alone, *larger = (self.groups.of_size(size) for size in range(3))
+        return [alone, self.pairs, *larger]
 
 
 def _count(check: PairCheck | GroupCheck) -> int:
@@ -194,6 +190,8 @@ def _verdict(
     """Say what can be trusted, what is off, and what to do."""
     if n_rows < MIN_ROWS:
         return (f"{n_rows:,} row(s) are too few to tell; {MIN_ROWS:g} are the least.",)
+    if not len(groups.size):
+        return (f"Nothing was compared: no column is known in {MIN_ROWS:g} rows and varies.",)
     alone, by_one, by_two = (groups.of_size(size) for size in range(3))
     good, sentences, advice = [], [], []
     checks: list[PairCheck | GroupCheck] = [alone, pairs, by_one, by_two]
@@ -246,7 +244,7 @@ def _power(pairs: PairCheck, groups: GroupCheck) -> str:
         return ""
     pair = DETECTED * float(np.nanmedian(pairs.error))
     text = f"So many rows show differences in dependence from about {figure(round(pair, 2))} on"
-    if len(groups.size):
+    if len(groups.size):  # by one column
         mean = DETECTED * float(np.median(groups.error / groups.unit[groups.mean]))
         text += f", and in means of groups from about {figure(round(mean, 2))} standard deviations"
     return text + "; smaller ones cannot be told from chance."

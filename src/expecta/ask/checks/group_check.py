@@ -19,16 +19,18 @@ from expecta.ask.checks.group_means import (
     row_blocks,
 )
 from expecta.ask.checks.group_posteriors import group_posteriors
-from expecta.ask.column_parts import ColumnPart, parts_of_column
+from expecta.ask.column_parts import ColumnPart, part_of_bins, parts_of_column
 from expecta.ask.printed_answer import PrintedAnswer, plain
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.text import brief
 from expecta.densities.density import Density
 from expecta.tables.column import Column
+from expecta.tables.number_column import NumberColumn
 from expecta.tables.scalars import DAY, TIMES
 
 MIN_ROWS = 20.0  # of a group in which a column is known
 MIN_EXPECTED = 5.0  # rows with a category, and without
+MAX_END_SHARE = 0.1  # of a column's rows, among its lowest or highest numbers
 MAX_GROUPS, MIN_GROUPS = 400, 40  # of two columns: the largest
 MAX_VISITS = 200_000_000  # edges of the circuit times groups
 MAX_VALUES = 16  # of a column, whose shares are compared: the most frequent
@@ -161,18 +163,22 @@ def check_groups(
 ) -> GroupCheck:
     """Compare means and shares over all rows, and over groups by one column and by two.
 
-    Categories are groups as they are, numbers in four parts; of groups by two columns those that
-    have most rows, at most 400. Cost: three passes over the density's circuit for each group, and
-    over the rows a matrix product, groups by means.
+    Categories are groups as they are, numbers in four parts, and by themselves their lowest and
+    highest (20 rows or more, up to a tenth); of groups by two columns those that have most rows,
+    at most 400. Cost: two passes over the density's circuit for each group, and over the rows a
+    matrix product, groups by means.
     """
     columns = density.encoder_.columns_
     whole = group_posteriors(density, [[]], variables, "groups")
     parts = [part for v in variables for part in parts_of_column(v, columns[v], whole[v][0])]
+    n_paired, known = len(parts), {(part.variable, part.members) for part in parts}
+    ends = (part for v in variables for part in _ends(v, columns[v], rows))
+    parts += [part for part in ends if (part.variable, part.members) not in known]
     max_values = MAX_VALUES if len(variables) <= MANY_COLUMNS else MAX_VALUES // 4
     means = [m for v in variables for m in means_of(v, columns[v], rows, max_values)]
     belongs = _membership(parts, rows)
     max_groups = max(MIN_GROUPS, min(MAX_GROUPS, MAX_VISITS // density.circuit.structure.n_edges))
-    groups, remarks = _choose_groups(parts, belongs, rows, max_groups)
+    groups, remarks = _choose_groups(parts, n_paired, belongs, rows, max_groups)
     facts = [[(parts[i].variable, _indicator(parts[i], columns)) for i in g] for g in groups]
     posteriors = group_posteriors(density, facts, variables, "groups")
     expected, variance = np.zeros((2, len(groups), len(means)))
@@ -190,8 +196,27 @@ def _membership(parts: Sequence[ColumnPart], rows: CheckedRows) -> Bools:
     return belongs
 
 
+def _ends(variable: int, column: Column, rows: CheckedRows) -> list[ColumnPart]:
+    """Return the lowest and the highest numbers of a column: as few bins as have rows enough."""
+    if not isinstance(column, NumberColumn):
+        return []
+    codes, bins = rows.codes[:, variable], np.arange(column.cardinality)
+    counts = rows.per_weight * np.bincount(codes + 1, rows.weight, len(bins) + 1)[1:]
+    parts = []
+    for order in (bins, bins[::-1]):
+        total = np.cumsum(counts[order])
+        end = int(np.searchsorted(total, MIN_ROWS)) + 1
+        if end <= len(bins) and total[end - 1] <= MAX_END_SHARE * total[-1]:
+            parts.append(part_of_bins(variable, column, np.sort(order[:end])))
+    return parts
+
+
 def _choose_groups(
-    parts: Sequence[ColumnPart], belongs: Bools, rows: CheckedRows, max_groups: int
+    parts: Sequence[ColumnPart],
+    n_paired: int,
+    belongs: Bools,
+    rows: CheckedRows,
+    max_groups: int,
 ) -> tuple[list[tuple[int, ...]], list[str]]:
     """Return groups as indices of parts: all rows, each part, and the largest pairs of parts."""
     both = np.zeros((len(parts), len(parts)))
@@ -201,7 +226,8 @@ def _choose_groups(
     both *= rows.per_weight
     variable = np.array([part.variable for part in parts], np.int64)
     single = [(i,) for i in range(len(parts)) if both[i, i] >= MIN_ROWS]
-    first, second = np.nonzero(np.triu(both >= MIN_ROWS, 1) & (variable[:, None] != variable))
+    enough = np.triu(both >= MIN_ROWS, 1) & (variable[:, None] != variable)
+    first, second = np.nonzero(enough[:n_paired, :n_paired])
     largest = np.argsort(-both[first, second], kind="stable")[:max_groups]
     pairs = list(zip(first[largest].tolist(), second[largest].tolist(), strict=True))
     remarks = []
