@@ -377,6 +377,8 @@ class LatentTree(TreeLearner):
         )
 
     def _summary(self, model: TreeModel) -> str:
+        if np.all(model.layout.states == 1) and self._sizes() != [1]:
+            return "independent columns, which no hidden states beat by more than a standard error"
         return f"{model.layout.shared} states each, {len(model.history)} epochs"
 
     def _min_step(self) -> float:
