@@ -33,7 +33,7 @@ from expecta.tables.number_column import NumberColumn
 from expecta.tables.training_rows import TRAINING_ROWS, TrainingRows
 
 LINKS = ("identity", "exp", "logistic", "softmax", "one-vs-rest", "none")
-MAX_NUMBER = 1e140  # of a model that was read: sums of its square are numbers too
+MAX_NUMBER = 1e146  # of a model that was read: sums of its square are numbers too
 NUMBERS = ("integer", "number")  # kinds of columns whose values a slope can multiply
 AFFINE_TOL = 1e-12  # relative to the largest term of a column
 

@@ -17,7 +17,7 @@ from expecta.tables.table import Table, check_size, read_table
 if TYPE_CHECKING:
     from expecta.tables.encoder import Encoder
 
-MAX_TARGET = 1e140  # absolute value: sums of its square by weight are numbers too
+MAX_TARGET = 1e146  # absolute value: sums of its square by weight are numbers too
 MAX_TOTAL_WEIGHT = 1e12  # of all rows: a row of weight 1 beside it is more than rounding
 
 

@@ -97,7 +97,7 @@ class NumberColumn(Column):
 
         The beta distribution that has the mean and the spread of the bin's training numbers: evenly
         spread ones are even in it. Those of a step reach half a step beyond their ends. The span of
-        a single number is 0.
+        a single number is 0; numbers of a wide bin whose spread is not known are even.
         """
         unit = np.maximum(np.maximum(np.abs(self.lows), np.abs(self.highs)), 1e-300)  # no overflow
         step = np.where(self.highs > self.lows, self.step, 0.0) / unit
@@ -107,7 +107,9 @@ class NumberColumn(Column):
         middle = np.clip((self.means / unit - start) / width, 1e-9, 1 - 1e-9)
         square = np.clip(self.stds / unit / width, 1e-6, 1.0) ** 2 + (step / width) ** 2 / 12
         strength = np.maximum(middle * (1 - middle) / square - 1, 1e-3)
-        return unit, start, span, middle * strength, (1 - middle) * strength
+        told = self.stds > 0
+        first, second = (np.where(told, m * strength, 1.0) for m in (middle, 1 - middle))
+        return unit, start, span, first, second
 
     def below(self, number: float, *, inclusive: bool = True) -> Floats:
         """Return the share of each bin that lies below a number, or is it.
