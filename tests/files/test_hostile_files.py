@@ -984,6 +984,13 @@ def test_training_rows_whose_sums_overflow(folder, key):
     assert not attempt(folder, "regressor", packed("regressor", header, arrays))
 
 
+def test_a_tolerance_that_no_question_takes(folder):
+    def loose(header, arrays):
+        header["parameters"]["tol"] = 1e7
+
+    assert not attempt(folder, "linear", changed("linear", loose))
+
+
 def test_slopes_are_written_as_they_were_read(folder):
     header, arrays = parts("linear")
     arrays["margin.intercept"] = np.full_like(arrays["margin.intercept"], 1e-17)

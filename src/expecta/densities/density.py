@@ -100,8 +100,8 @@ class Density:
         ``(low, high)`` of numbers or dates with both ends included, or None for unknown; see
         :meth:`Encoder.where`. Or a table with one row, or evidence on one row. Impossible
         facts raise an ImpossibleEvidenceError. A bin that an interval cuts keeps its share
-        of the probability, and stays the whole bin in means and samples; saying the same
-        interval twice counts twice.
+        of the probability, and means and samples are of the part inside; a number that is
+        given stands for its whole bin, and is what samples have.
 
         >>> from expecta import ChowLiu
         >>> table = {"smoker": ["yes", "yes", "no", "no"], "cough": ["yes", "yes", "no", "yes"]}
@@ -110,10 +110,11 @@ class Density:
         [0.5, 0.5]
         """
         if facts is None or isinstance(facts, Mapping):
-            evidence = self._encoder.where(facts, **more)
+            more = {**(facts or {}), **more}
+            evidence = self._encoder.where(more)
         else:
-            evidence = self._evidence(facts).both(self._encoder.where(**more))
-        return Density(self.circuit.condition(evidence), self.encoder_)
+            evidence = self._evidence(facts).both(self._encoder.where(more))
+        return Density(self.circuit.condition(evidence), self._encoder.narrowed(more))
 
     def marginal(self, column: str) -> Marginal:
         """Return the distribution of one column, all others summed out. Exact."""

@@ -372,7 +372,7 @@ def predictor_record(calibration: Field, classes: Field, noise: Field) -> Record
     parameters: dict[str, Field] = {
         "rtol": Scalar(float, low=0),
         "max_samples": Scalar(int, low=1),
-        "tol": Scalar(float, low=0),
+        "tol": Scalar(float, low=1e-15, high=0.1),
         "random_state": Maybe(Scalar(int, low=0)),
         "density": Maybe(Scalar(str, choices=("learned", "to learn"))),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from os import PathLike
 from typing import Any
 
@@ -16,10 +17,10 @@ from expecta.common.errors import DomainError
 from expecta.common.text import suggestion
 from expecta.tables.category_column import fit_categories
 from expecta.tables.cells import Cells
-from expecta.tables.column import CodeColumn, Column, MissingIsValueColumn, as_codes
+from expecta.tables.column import CodeColumn, Column, Interval, MissingIsValueColumn, as_codes
 from expecta.tables.encoder_options import EncoderOptions
 from expecta.tables.estimator_inputs import read_weights
-from expecta.tables.number_column import fit_numbers
+from expecta.tables.number_column import NumberColumn, fit_numbers
 from expecta.tables.row_reader import with_all_columns
 from expecta.tables.table import Table, TableTransformer, check_size, find_columns, read_table
 from expecta.tables.write_table import write_table
@@ -199,6 +200,28 @@ class Encoder(TableTransformer):
             if weights is not None:
                 evidence = evidence.likelihood(variable, weights)
         return evidence
+
+    def narrowed(self, facts: Mapping[str, Any]) -> Encoder:
+        """Return an encoder that decodes numbers within the intervals of facts; see `where`."""
+        columns = list(self.columns_)
+        for name, fact in facts.items():
+            variable = self.variable(name)
+            known = columns[variable].plain
+            parsed = known.parse_fact(fact) if isinstance(known, NumberColumn) else None
+            if isinstance(parsed, list) and len(parsed) == 1:
+                value = known.to_number(parsed[0])
+                parsed = Interval(value, value)
+            if isinstance(parsed, Interval) and isinstance(known, NumberColumn):
+                low, high = parsed
+                low, high = -np.inf if low is None else low, np.inf if high is None else high
+                known = known.narrowed(low, high)
+                if columns[variable].plain is not columns[variable]:
+                    missing = float(columns[variable].counts[-1])
+                    known = MissingIsValueColumn.from_known(known, missing)
+                columns[variable] = known
+        narrow: Encoder = copy(self)
+        narrow._set(self.source_, columns, self.notes_)
+        return narrow
 
     def variable(self, name: str) -> int:
         """Return the number of the variable that a column became."""

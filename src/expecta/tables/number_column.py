@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -127,6 +127,48 @@ class NumberColumn(Column):
             place = (number / unit - start) / np.where(span > 0, span, 1.0)
         place = np.where(number <= self.lows, 0.0, np.where(number >= self.highs, 1.0, place))
         return np.where(span > 0, betainc(first, second, np.clip(place, 0.0, 1.0)), single)
+
+    def narrowed(self, low: float, high: float) -> NumberColumn:
+        """Return the column with what its bins hold between two numbers, both included.
+
+        A bin that is cut has the ends, the mean and the spread of its part, under the distribution
+        that `below` describes; all others, and the edges of bins, stay.
+        """
+        step = self.step
+        mean: Floats
+        std: Floats
+        if low == high:  # one number, which may lie beyond the training numbers of its bin
+            at = np.arange(self.cardinality) == np.searchsorted(self.edges, low, side="right")
+            bottom = top = mean = np.full(self.cardinality, low)
+            std = np.zeros(self.cardinality)
+        else:
+            bottom = np.maximum(np.ceil(low / step) * step if step else low, self.lows)
+            top = np.minimum(np.floor(high / step) * step if step else high, self.highs)
+            at = (bottom <= top) & ((bottom > self.lows) | (top < self.highs))
+            inside = np.where(at, bottom, self.lows), np.where(at, top, self.highs)
+            mean, std = self._moments(*inside)
+        return replace(
+            self,
+            lows=np.where(at, bottom, self.lows),
+            highs=np.where(at, top, self.highs),
+            means=np.where(at, mean, self.means),
+            stds=np.where(at, std, self.stds),
+        )
+
+    def _moments(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return mean and spread of each bin's numbers between two, under their beta."""
+        unit, start, span, first, second = self._within
+        width = np.where(span > 0, span, 1.0)
+        half = np.where(span > 0, self.step / unit / width / 2, 0.0)
+        ends = [(low / unit - start) / width - half, (high / unit - start) / width + half]
+        ends = [np.clip(end, 0.0, 1.0) for end in ends]
+        below = [[betainc(first + k, second, end) for end in ends] for k in range(3)]
+        part = [upto - before for before, upto in below]
+        share, total = np.where(part[0] > 0, part[0], np.inf), first + second
+        mean = first / total * part[1] / share
+        square = first * (first + 1) / (total * (total + 1)) * part[2] / share
+        std = np.sqrt(np.maximum(square - mean**2 - half**2 / 3, 0.0))
+        return np.clip((start + width * mean) * unit, low, high), std * width * unit
 
     def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
         """Return the share of each bin that lies between two ends; None is an open end.
