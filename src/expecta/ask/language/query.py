@@ -331,5 +331,6 @@ def _approximate(condition: Condition, disjoint: list[Box], encoder: Encoder) ->
         if cut:
             bins = ", ".join(column.labels[i] for i in sorted(cut)[:MAX_SHOWN])
             more = ", ..." if len(cut) > MAX_SHOWN else ""
-            notes[f"bins of {column.name!r} count by their share: {bins}{more}"] = None
+            how = "count by their share, with the output of the whole bin"
+            notes[f"bins of {column.name!r} {how}: {bins}{more}"] = None
     return list(notes)
