@@ -87,7 +87,7 @@ def test_means_of_groups_are_those_of_all_complete_rows_and_of_the_rows(seed):
         value = (
             numbers[{1: 0, 3: 1}[mean.variable]][: density.encoder_.cardinalities_[mean.variable]]
             if mean.value is None
-            else np.arange(density.encoder_.cardinalities_[mean.variable]) == mean.value
+            else np.isin(np.arange(density.encoder_.cardinalities_[mean.variable]), mean.members)
         )
         inside, among = np.ones(len(rows), bool), known[:, mean.variable] >= 0
         for condition in check.groups[g].split(" and ") if check.conditions[g] else []:
@@ -339,8 +339,8 @@ def test_weights_count_in_proportion_and_rows_without_weight_not_at_all():
     once, thrice = (density.check(table, sample_weight=k * weight) for k in (1.0, 3.0))
     kept = {name: np.asarray(cells)[weight > 0] for name, cells in table.items()}
     left = density.check(kept, sample_weight=weight[weight > 0])
-    for other, parts in ((thrice, ("pairs", "groups")), (left, ("pairs", "groups", "likelihood"))):
-        for part in parts:
+    for other in thrice, left:
+        for part in "pairs", "groups", "likelihood":
             for name, cells in getattr(once, part).lines().items():
                 if not isinstance(cells[0], str):
                     np.testing.assert_allclose(cells, getattr(other, part).lines()[name])
@@ -357,6 +357,59 @@ def test_a_category_that_training_did_not_have_is_unknown():
     first, second = (density.check(t).groups for t in (unseen, missing))
     np.testing.assert_array_equal(first.rows, second.rows)
     np.testing.assert_array_equal(first.count, second.count)
+
+
+@pytest.mark.parametrize("missing_is_value", [None, ["g"]])
+def test_values_that_training_did_not_have_are_told_and_not_trusted(missing_is_value):
+    rng = np.random.default_rng(0)
+    x, g = rng.normal(size=(2, 400)), rng.choice(["a", "b"], (2, 400)).astype(object)
+    g[:, ::4] = None
+    density = Independent(encoder=Encoder(missing_is_value=missing_is_value)).fit(
+        {"x": x[0], "g": g[0]}
+    )
+    like = density.check({"x": x[1], "g": g[1]})
+    assert not like.unseen
+    assert "did not have" not in str(like)
+    assert "Can be trusted" in like.verdict[0]
+    g[1][g[1] == "b"] = "c"
+    share = np.sum(g[1] == "c") / 300
+    check = density.check({"x": x[1], "g": g[1]})
+    assert check.unseen == check.to_dict()["unseen"] == {"g": pytest.approx(share)}
+    said = f"{share:.1%} of the known cells of g are values that training did not have"
+    assert said in str(check)
+    assert said in " ".join(check.verdict)
+    assert said in repr(density)
+    assert "Can be trusted" not in str(check)
+    all_new = density.check({"x": [None] * 30, "g": ["c"] * 30})
+    assert "100% of the known cells of g" in " ".join(all_new.verdict)
+
+
+def test_a_few_values_that_training_did_not_have_are_only_told():
+    rng = np.random.default_rng(0)
+    g = rng.choice(["a", "b"], 400).astype(object)
+    density = Independent().fit({"g": g})
+    g[:2] = "c"
+    check = density.check({"g": g})
+    assert "Can be trusted" in check.verdict[0]
+    assert not check.doubts
+    assert "0.50% of the known cells of g" in " ".join(check.remarks)
+
+
+@pytest.mark.parametrize("how", ["wide", "two-peaked"])
+def test_numbers_of_the_same_mean_and_another_distribution_are_off(how):
+    rng = np.random.default_rng(0)
+    x, z = rng.normal(size=(2, 2000))
+    y = np.where(rng.random(2000) < 0.1, np.nan, x)
+    density = Independent(encoder=Encoder(missing_is_value=["y"])).fit({"x": x, "y": y})
+    assert "Can be trusted" in density.check({"x": z, "y": y}).verdict[0]
+    z = 3 * z if how == "wide" else np.where(z > 0, 1.5, -1.5)
+    z -= z.mean()
+    check = density.check({"x": z, "y": y})
+    alone = check.groups.of_size(0)
+    assert np.any(alone.large)
+    assert all("x" in alone.name(i) for i in np.flatnonzero(alone.large))
+    assert "Can be trusted" not in str(check)
+    assert "answers about single columns" in check.verdict[0]
 
 
 def odd_table(n):
@@ -421,6 +474,20 @@ def test_a_row_that_is_impossible_is_counted():
     assert "probability zero" in str(check.likelihood)
     assert check.pairs.beyond[0]
     assert np.isfinite(check.likelihood.score[0])
+    assert "20 row(s) of probability zero" in check.head()[0]
+
+
+def test_rows_that_a_condition_rules_out_are_counted_and_nothing_is_trusted():
+    rng = np.random.default_rng(0)
+    table = {"smoker": rng.choice(["yes", "no"], 300), "x": rng.normal(size=300)}
+    density = Independent().fit(table).condition(smoker="yes")
+    check = density.check(table)
+    n = int(np.sum(table["smoker"] == "no"))
+    assert f"{n} of 300 rows have probability zero" in " ".join(check.verdict)
+    assert f"without {n} row(s) of probability zero" in check.head()[0]
+    assert "Can be trusted" not in str(check)
+    none = density.check({"smoker": ["no"] * 30, "x": np.zeros(30)})
+    assert "30 row(s) of probability zero" in none.head()[0]
 
 
 def test_many_columns_are_chosen_by_their_dependence():

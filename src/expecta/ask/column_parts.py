@@ -118,7 +118,9 @@ def column_parts(subject: ExpectedOutput, population: Population) -> list[list[C
     ]
 
 
-def parts_of_column(variable: int, column: Column, share: Floats) -> list[ColumnPart]:
+def parts_of_column(
+    variable: int, column: Column, share: Floats, max_parts: int = MAX_PARTS
+) -> list[ColumnPart]:
     """Return the parts of one column whose values have these shares; see `column_parts`."""
     used = np.flatnonzero(share > 0)
     if not isinstance(column, NumberColumn):
@@ -126,8 +128,8 @@ def parts_of_column(variable: int, column: Column, share: Floats) -> list[Column
         return [ColumnPart(variable, tuple(c.tolist()), _text(column, c)) for c in single]
     filled = column.counts[used] > 0
     part = np.maximum(np.cumsum(filled) - 1, 0)  # a bin without data joins the one before
-    if part[-1] >= MAX_PARTS:
-        part = _equal_shares(share[used], MAX_PARTS)
+    if part[-1] >= max_parts:
+        part = _equal_shares(share[used], max_parts)
     parts = []
     for i in np.unique(part).tolist():
         bins = used[part == i]

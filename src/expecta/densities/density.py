@@ -47,7 +47,7 @@ class Density:
 
     circuit_: ProbabilisticCircuit
     encoder_: Encoder
-    checked_: tuple[str, ...] = ()  # what the last check said, in two lines
+    checked_: tuple[str, ...] = ()  # what the last check said, a line each
 
     def __init__(self, circuit: ProbabilisticCircuit, encoder: Encoder) -> None:
         if not np.array_equal(circuit.cardinalities, encoder.cardinalities_):
@@ -189,10 +189,12 @@ class Density:
 
         Compares the likelihood of the rows with that of independent columns and of a Chow-Liu
         tree, the dependence of every pair of columns, and means and shares of every column over
-        all rows and over groups by one column and by two. What the density says is summed over
-        its circuit, and exact; what the rows say has a standard error. Of all that is said to
-        be beyond chance, 5% at most is expected to be chance, also with the chance that was
-        in the rows learned from.
+        all rows and over groups by one column and by two; over all rows also how the numbers of
+        a column are distributed over eight ranges. Values that training did not have and rows of
+        probability zero are counted, and nothing is called trusted then. What the density says is
+        summed over its circuit, and exact; what the rows say has a standard error. Of all that is
+        said to be beyond chance, 5% at most is expected to be chance, also with the chance that
+        was in the rows learned from.
 
         Parameters
         ----------
@@ -206,7 +208,7 @@ class Density:
         Returns
         -------
         DensityCheck
-            Prints a verdict, of which a learned density's summary keeps two lines. ``pairs``,
+            Prints a verdict, of which a learned density's summary keeps a few lines. ``pairs``,
             ``groups`` and ``likelihood`` hold the comparisons, each with ``to_frame()``;
             ``plot()`` draws them. Cost: two passes over the circuit for each value of each
             column (numbers in at most 16 groups) and each group compared, and learning ten

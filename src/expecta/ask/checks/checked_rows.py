@@ -8,12 +8,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betainc
 
+from expecta.ask.checks.chance import beyond_chance
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.densities.density import Density
 from expecta.tables import Encoder
 from expecta.tables.estimator_inputs import read_rows, read_weights
+from expecta.tables.table import find_columns
 from expecta.tables.training_rows import TrainingRows
+
+FEW_UNSEEN = 0.01  # of the known cells of a column: values that training did not have
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +33,14 @@ class CheckedRows:
         Of columns of numbers and times what the cells hold, NaN where unknown; of others None.
     weight
         How much each row counts.  # (rows,)
+    known
+        Whether each cell has a value, be it one that training did not have.  # (rows, variables)
     """
 
     codes: Ints
     numbers: tuple[Floats | None, ...]
     weight: Floats
+    known: Bools
 
     @classmethod
     def read(cls, X: Any, encoder: Encoder, sample_weight: npt.ArrayLike | None) -> CheckedRows:
@@ -40,19 +48,21 @@ class CheckedRows:
         table = read_rows(X, encoder, "the density")
         weight = read_weights(sample_weight, table.n_rows)
         rows = TrainingRows.from_table(table, encoder, None, weight, "")
-        return cls._of(encoder.codes(table), rows, weight)
+        codes = encoder.codes(table)
+        known = [table.column(position).known for position in find_columns(table, encoder)]
+        return cls._of(codes, rows, weight, np.column_stack(known))
 
     @classmethod
     def of_training(cls, rows: TrainingRows, encoder: Encoder) -> CheckedRows:
         """Take the rows that an estimator keeps."""
         pairs = enumerate(encoder.columns_)
         codes = np.column_stack([rows.codes(column, variable) for variable, column in pairs])
-        return cls._of(codes, rows, rows.weight)
+        return cls._of(codes, rows, rows.weight, codes >= 0)  # what was unseen is not kept
 
     @classmethod
-    def _of(cls, codes: Ints, rows: TrainingRows, weight: Floats) -> CheckedRows:
+    def _of(cls, codes: Ints, rows: TrainingRows, weight: Floats, known: Bools) -> CheckedRows:
         numbers = tuple(c if c.dtype == np.float64 else None for c in rows.columns)
-        return cls(codes, numbers, weight).where(weight > 0)
+        return cls(codes, numbers, weight, known).where(weight > 0)
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -60,7 +70,7 @@ class CheckedRows:
     def where(self, which: Bools | Ints) -> CheckedRows:
         """Return some of the rows."""
         numbers = tuple(None if each is None else each[which] for each in self.numbers)
-        return CheckedRows(self.codes[which], numbers, self.weight[which])
+        return CheckedRows(self.codes[which], numbers, self.weight[which], self.known[which])
 
     def sample(self, n: int) -> CheckedRows:
         """Return so many rows at random, always the same; all if there are no more."""
@@ -79,6 +89,19 @@ class CheckedRows:
         """How many rows of equal weight one unit of weight is worth."""
         total = float(self.weight.sum())
         return self.size / total if total else 0.0
+
+    def unseen_shares(self) -> tuple[Floats, Bools]:
+        """Return the share of each column's known cells whose values training did not have.
+
+        And whether that is more than 1% beyond chance.  # (variables,) each
+        """
+        unseen = self.known & (self.codes < 0)
+        known, count = (self.per_weight * (self.weight @ cells) for cells in (self.known, unseen))
+        p = np.ones(len(count))
+        some = count > 0
+        rest = np.maximum(known - count, 0.0)
+        p[some] = betainc(count[some], rest[some] + 1.0, FEW_UNSEEN)  # binomial: so many or more
+        return count / np.where(known > 0, known, 1.0), beyond_chance(p)
 
     def are_training_rows(self, encoder: Encoder) -> bool:
         """Whether every value of every column is as frequent as in training.

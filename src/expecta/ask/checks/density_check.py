@@ -16,7 +16,7 @@ from expecta.ask.checks.pair_check import PairCheck, check_pairs
 from expecta.ask.checks.pair_scores import strongest_pairs
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.errors import DomainError
-from expecta.common.text import figure
+from expecta.common.text import figure, percent
 from expecta.densities.density import Density
 from expecta.tables.training_rows import TrainingRows
 
@@ -24,6 +24,7 @@ MAX_ROWS = 50_000  # that a density is checked against
 MAX_COLUMNS, MIN_COLUMNS = 64, 8  # whose pairs are compared
 MAX_VISITS = 300_000_000  # edges of the circuit times groups of values
 N_GROUPS = 16  # of values of a column, at most
+MAX_NAMED = 3  # columns with values that training did not have
 DETECTED = 3.0  # standard errors: a difference that is mostly found
 
 FAMILIES = "single columns", "pairs of columns", "groups by one column", "groups by two columns"
@@ -45,6 +46,10 @@ class DensityCheck(PrintedAnswer):
         A `PairCheck`: dependence of every pair of columns, the worst first.
     groups
         A `GroupCheck`: means and shares over all rows, over groups by one column and by two.
+    unseen
+        Of each column that has values which training did not have, their share of its known cells.
+    doubts
+        Sentences: what of the rows the density says nothing of, or that they cannot be.
     verdict
         Sentences: what can be trusted, what is off and by how much, what to do.
     """
@@ -54,6 +59,8 @@ class DensityCheck(PrintedAnswer):
     likelihood: LikelihoodCheck
     pairs: PairCheck
     groups: GroupCheck
+    unseen: Mapping[str, float]
+    doubts: tuple[str, ...]
     verdict: tuple[str, ...]
     remarks: tuple[str, ...]
 
@@ -80,7 +87,7 @@ class DensityCheck(PrintedAnswer):
         return [*self.verdict, *self.remarks]
 
     def short(self) -> list[str]:
-        """Return two lines for a summary: the worst pair, and the share of groups that are off."""
+        """Return lines for a summary: the worst pair, the share of groups that are off, doubts."""
         compared = len(self.groups.size)
         share = f"{self.groups.beyond.sum() / compared:.1%}" if compared else "none"
         against = f"{self.n_rows:,} {'training rows' if self.in_sample else 'rows'}"
@@ -90,6 +97,7 @@ class DensityCheck(PrintedAnswer):
             f"{share} of {compared:,} means and shares over groups are off, "
             f"{int(self.groups.large.sum()):,} of them much"
             + (f"; {w}" if (w := _worst(self.groups)) else ""),
+            *self.doubts,
         ]
 
     def _families(self) -> list[PairCheck | GroupCheck]:
@@ -135,14 +143,21 @@ def check_density(
     likelihood = check_likelihood(density, rows, others)
     pairs = check_pairs(density, rows, variables, noise)
     groups = check_groups(density, rows, variables, noise)
+    share, many = rows.unseen_shares()
+    unseen = {c.name: float(s) for c, s in zip(encoder.columns_, share, strict=True) if s > 0}
+    new = [c.name for c, beyond in zip(encoder.columns_, many, strict=True) if beyond]
+    doubts = _doubts(len(rows), likelihood, unseen, new)
+    few = [_unseen(unseen, [name for name in unseen if name not in new])]
     check = DensityCheck(
         len(rows),
         in_sample,
         likelihood,
         pairs,
         groups,
-        _verdict(len(rows), likelihood, pairs, groups),
-        (*_remarks(density, in_sample), *remarks, *chosen, *groups.remarks),
+        unseen,
+        doubts,
+        _verdict(len(rows), likelihood, pairs, groups, doubts),
+        (*_remarks(density, in_sample), *remarks, *chosen, *groups.remarks, *filter(None, few)),
     )
     density.checked_ = tuple(check.short())
     return check
@@ -184,16 +199,42 @@ def _remarks(density: Density, in_sample: bool) -> list[str]:
     return remarks
 
 
+def _doubts(
+    n_rows: int, likelihood: LikelihoodCheck, unseen: Mapping[str, float], new: Sequence[str]
+) -> tuple[str, ...]:
+    """Say which values the density does not know, and how many rows cannot be under it."""
+    impossible = (
+        f"{likelihood.impossible:,} of {n_rows:,} rows have probability zero under the density: "
+        f"it is not about rows like these, or rules out what does happen."
+    )
+    return tuple(filter(None, [_unseen(unseen, new), impossible * bool(likelihood.impossible)]))
+
+
+def _unseen(unseen: Mapping[str, float], names: Sequence[str]) -> str:
+    """Say what share of some columns' cells training did not have, the largest first."""
+    if not names:
+        return ""
+    first = sorted(names, key=lambda name: -unseen[name])[:MAX_NAMED]
+    cells = " and ".join(f"{percent(unseen[name])} of the known cells of {name}" for name in first)
+    more = f", and some of {len(names) - len(first):,} more columns," * (len(names) > len(first))
+    return f"{cells}{more} are values that training did not have: the density says nothing of them."
+
+
 def _verdict(
-    n_rows: int, likelihood: LikelihoodCheck, pairs: PairCheck, groups: GroupCheck
+    n_rows: int,
+    likelihood: LikelihoodCheck,
+    pairs: PairCheck,
+    groups: GroupCheck,
+    doubts: tuple[str, ...],
 ) -> tuple[str, ...]:
     """Say what can be trusted, what is off, and what to do."""
     if n_rows < MIN_ROWS:
-        return (f"{n_rows:,} row(s) are too few to tell; {MIN_ROWS:g} are the least.",)
+        return (f"{n_rows:,} row(s) are too few to tell; {MIN_ROWS:g} are the least.", *doubts)
     if not len(groups.size):
-        return (f"Nothing was compared: no column is known in {MIN_ROWS:g} rows and varies.",)
+        nothing = f"Nothing was compared: no column is known in {MIN_ROWS:g} rows and varies."
+        return (nothing, *doubts)
     alone, by_one, by_two = (groups.of_size(size) for size in range(3))
-    good, sentences, advice = [], [], []
+    good, sentences, advice = [], list(doubts), []
     checks: list[PairCheck | GroupCheck] = [alone, pairs, by_one, by_two]
     for check, what in zip(checks, FAMILIES, strict=True):
         n, off, large = _count(check), int(check.beyond.sum()), int(check.large.sum())
@@ -206,8 +247,9 @@ def _verdict(
             good.append(what + (f" ({off} of {n:,} off, but by little)" if off else ""))
     if good:
         sentences.insert(0, f"Can be trusted, as far as these rows tell: {', '.join(good)}.")
-    if np.any(alone.large):
-        advice.append("learn from rows like these, or with more bins (`max_bins`)")
+    if np.any(alone.large) or doubts:
+        bins = ", or with more bins (`max_bins`)" if np.any(alone.large) else ""
+        advice.append(f"learn from rows like these{bins}")
     if np.any(pairs.large) or np.any(by_one.large):
         advice.append("try more `states` of a LatentTree, or another density")
     elif np.any(by_two.large):

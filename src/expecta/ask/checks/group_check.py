@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from expecta.ask.checks.group_means import (
     group_moments,
     means_of,
     row_blocks,
+    shares_of,
 )
 from expecta.ask.checks.group_posteriors import group_posteriors
 from expecta.ask.column_parts import ColumnPart, part_of_bins, parts_of_column
@@ -138,6 +140,8 @@ class GroupCheck(PrintedAnswer):
     def name(self, index: int) -> str:
         """Say what is compared: the mean of a column or the share of a value, and the group."""
         mean, group = self.means[self.mean[index]], self.groups[self.group[index]]
+        if isinstance(mean.value, ColumnPart):
+            return brief(mean.label)
         of = "" if mean.value is None else f" = {mean.label}"
         return f"{mean.column.name}{of}" + ("" if group == EVERYONE else f" where {brief(group)}")
 
@@ -163,6 +167,7 @@ def check_groups(
 ) -> GroupCheck:
     """Compare means and shares over all rows, and over groups by one column and by two.
 
+    Over all rows also the shares of eight ranges of each column of numbers: its distribution.
     Categories are groups as they are, numbers in four parts, and by themselves their lowest and
     highest (20 rows or more, up to a tenth); of groups by two columns those that have most rows,
     at most 400. Cost: two passes over the density's circuit for each group, and over the rows a
@@ -181,10 +186,13 @@ def check_groups(
     groups, remarks = _choose_groups(parts, n_paired, belongs, rows, max_groups)
     facts = [[(parts[i].variable, _indicator(parts[i], columns)) for i in g] for g in groups]
     posteriors = group_posteriors(density, facts, variables, "groups")
+    moments = group_moments(groups, belongs, means, rows)
+    ranges = [shares for v in variables if (shares := shares_of(v, columns[v], whole[v][0]))]
+    every = [group_moments([()], belongs, shares, rows) for shares in ranges]
+    moments, means = moments.with_all_rows(every), [*means, *chain.from_iterable(ranges)]
     expected, variance = np.zeros((2, len(groups), len(means)))
     for i, mean in enumerate(means):
         expected[:, i], variance[:, i] = mean.of_posterior(posteriors[mean.variable])
-    moments = group_moments(groups, belongs, means, rows)
     return _compare(parts, groups, means, moments, expected, variance, noise, remarks)
 
 

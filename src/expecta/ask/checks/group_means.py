@@ -8,22 +8,24 @@ from typing import NamedTuple
 import numpy as np
 
 from expecta.ask.checks.checked_rows import CheckedRows
+from expecta.ask.column_parts import ColumnPart, parts_of_column
 from expecta.ask.language.column_sets import written
-from expecta.common.arrays import Bools, Floats
+from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.text import figure, percent
 from expecta.tables.column import Column, MissingIsValueColumn
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.scalars import DAY, TIMES
 
+MAX_RANGES = 8  # of a column of numbers, whose shares of all rows are compared
 BLOCK_ROWS = 1 << 14  # of one matrix product
 
 
 class MeanOf(NamedTuple):
-    """What is averaged over groups: the numbers of a column, or whether it has a value."""
+    """What is averaged over groups: a column's numbers, or the share of a value or a part."""
 
     variable: int
     column: Column
-    value: int | None  # None: the mean of its numbers
+    value: int | ColumnPart | None  # None: the mean of its numbers
 
     @property
     def numbers(self) -> NumberColumn:
@@ -33,8 +35,15 @@ class MeanOf(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The value in words; empty for the mean of numbers."""
+        """The value in words, or a part as a condition; empty for the mean of numbers."""
+        if isinstance(self.value, ColumnPart):
+            return self.value.text
         return "" if self.value is None else self.column.labels[self.value]
+
+    @property
+    def members(self) -> Ints:
+        """The values whose share is compared."""
+        return self.value.values if isinstance(self.value, ColumnPart) else np.array([self.value])
 
     def of_rows(self, rows: CheckedRows) -> tuple[Floats, Bools]:
         """Return what is averaged in each row, and where it is known."""
@@ -43,12 +52,12 @@ class MeanOf(NamedTuple):
             assert numbers is not None
             return np.nan_to_num(numbers), ~np.isnan(numbers)
         codes = rows.codes[:, self.variable]
-        return (codes == self.value).astype(np.float64), codes >= 0
+        return np.isin(codes, self.members).astype(np.float64), codes >= 0
 
     def of_posterior(self, posterior: Floats) -> tuple[Floats, Floats]:
         """Return mean and variance under distributions of the column.  # (groups,) each."""
         if self.value is not None:
-            share = posterior[:, self.value]
+            share = np.minimum(posterior[:, self.members].sum(axis=1), 1.0)
             return share, share * (1.0 - share)
         column = self.numbers
         part = posterior[:, : column.cardinality]  # what is missing is no number
@@ -83,12 +92,31 @@ def means_of(variable: int, column: Column, rows: CheckedRows, max_values: int) 
     return [MeanOf(variable, column, value) for value in frequent.tolist()]
 
 
+def shares_of(variable: int, column: Column, share: Floats) -> list[MeanOf]:
+    """Return the shares of a column's numbers in eight ranges, about equal under the density."""
+    plain = column.plain
+    if not isinstance(plain, NumberColumn) or not np.any(share[: plain.cardinality] > 0):
+        return []
+    parts = parts_of_column(variable, plain, share[: plain.cardinality], MAX_RANGES)
+    parts = parts[1:] if len(parts) <= 2 else parts  # the share of one is that of the other
+    return [MeanOf(variable, column, part) for part in parts]
+
+
 class GroupMoments(NamedTuple):
     """Rows known, mean and sum of squares about it of each mean in each group."""
 
     n: Floats  # (groups, means), in rows of equal weight
     mean: Floats
     squares: Floats
+
+    def with_all_rows(self, others: Sequence[GroupMoments]) -> GroupMoments:
+        """Add means that are known over all rows only, which are the first group."""
+        padded = []
+        for i, each in enumerate(self):
+            more = np.zeros((len(each), sum(other.n.shape[1] for other in others)))
+            more[:1] = np.concatenate([np.zeros((1, 0)), *(other[i] for other in others)], axis=1)
+            padded.append(np.concatenate([each, more], axis=1))
+        return GroupMoments(*padded)
 
 
 def group_moments(

@@ -74,8 +74,9 @@ class LikelihoodCheck(PrintedAnswer):
 
     def sentence(self) -> str:
         """Say what the density gains, in one sentence."""
+        without = f"{self.impossible:,} row(s) of probability zero" if self.impossible else ""
         if not np.isfinite(self.score[0]):
-            return "There are no rows to score."
+            return f"There are no rows to score{without and f', but {without}'}."
         gains = [
             f"{abs(gain):.3g} ± {error:.2g} {'above' if gain >= 0 else 'below'} {name}"
             for name, gain, error in zip(
@@ -83,7 +84,8 @@ class LikelihoodCheck(PrintedAnswer):
             )
             if np.isfinite(gain)
         ]
-        return f"{figure(float(self.score[0]))} nats a row" + "".join(f", {gain}" for gain in gains)
+        score = f"{figure(float(self.score[0]))} nats a row{without and f' without {without}'}"
+        return ", ".join([score, *gains])
 
 
 def check_likelihood(
@@ -139,7 +141,8 @@ def _simple_scores(
     learned: CheckedRows, codes: Ints, encoder: Encoder, with_tree: bool
 ) -> list[Floats]:
     """Score rows by independent columns, and by Chow-Liu trees that learned from others."""
-    rows = WeightedRows(learned.codes, learned.weight).merged()
+    weight = learned.weight / learned.weight.mean()  # beside the rows that smoothing adds
+    rows = WeightedRows(learned.codes, weight).merged()
     counts = [each + 1.0 / len(each) for each in rows.value_counts(encoder.cardinalities_)]
     scores = [independent_scores(codes, [each / each.sum() for each in counts])]
     for pseudo_count in SMOOTHING if with_tree else ():
