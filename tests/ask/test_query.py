@@ -308,6 +308,25 @@ def test_times_are_written_on_the_columns_clock():
     assert query.matches(frame).tolist() == [False, True, True]
 
 
+def test_durations_are_asked_and_written_with_their_units():
+    frame = pd.DataFrame({"wait": pd.to_timedelta(np.arange(10), unit="D")})
+    encoder = Encoder().fit(frame)
+    for text in ("4 days", "P4D", "96:00:00", "96 hours", "3 days, 24:00:00", "4d"):
+        query = Query.read(f"wait > '{text}'", encoder)
+        assert query.matches(frame).sum() == 5
+        assert str(Query.read({"wait": (text, None)}, encoder)) == "wait >= '4 days'"
+    facts = {"wait": (dt.timedelta(days=-1, seconds=1.5), dt.timedelta(days=4, hours=6))}
+    query = Query.read(facts, encoder)
+    assert str(query) == "'-23:59:58.5' <= wait <= '4 days 06:00:00'"
+    assert query == Query.read(str(query), encoder)
+    for asked in ("wait > 4", {"wait": 4}, {"wait": [4.5]}):
+        with pytest.raises(QueryError, match="is not a duration; write it with its unit"):
+            Query.read(asked, encoder)
+    binned = Encoder(bins={"wait": ["0 d", "5 d", "9 d"]}, missing_is_value=["wait"])
+    with pytest.raises(QueryError, match="their edges are '5 days'"):
+        Query.read("wait > '3 days'", binned.fit(frame))
+
+
 def test_nothing_said_is_all_rows_and_an_empty_set_is_impossible():
     assert str(Query.read(None, ENCODER)) == str(Query.read({}, ENCODER)) == "all rows"
     assert str(Query.read({"age": (None, None)}, ENCODER)) == "all rows"

@@ -471,6 +471,8 @@ def test_facts():
     assert where(day=("2024-01-01", DAY)) == [0, 1, 0]
     assert where(time=(NOON, None)) == [0, 1, 1]
     assert where(span=(dt.timedelta(0), dt.timedelta(hours=2))) == [1, 1, 0]
+    assert where(span=("0 s", "2 hours")) == where(span=(0, np.timedelta64(2, "h"))) == [1, 1, 0]
+    assert where(span=("02:00:00", "02:00:00")) == where(span=["PT2H"]) == [0, 1, 0]
     assert encoder.where({"age": 20}, text="a").weights(0).tolist() == [[1, 0, 0]]
     age = encoder.column("age")
     assert age.between(30, 50, closed="left").tolist() == [0, 1, 1, 0, 0]
@@ -500,7 +502,15 @@ def test_mistaken_facts():
         "no end of an interval": {"real": (np.nan, 3)},
         "is not a date": {"day": "yesterday"},
         "nothing is known of column": {"nothing": 1},
-        "is not a duration": {"span": DAY},
+        "is not a duration; write it with its unit, such as '4 days'": {"span": DAY},
+        "column 'span': 4 is not a duration": {"span": (4, None)},
+        "4.5 is not a duration": {"span": 4.5},
+        "'4' is not a duration": {"span": "4"},
+        "'1 month' is not a duration": {"span": "1 month"},
+        "'1e999 s' is not a duration": {"span": "1e999 s"},
+        "'' is not a duration": {"span": ""},
+        "2024 is not a date; write '2024-05-31'": {"day": 2024},
+        "7 is not a datetime": {"time": 7},
     }.items():
         with pytest.raises(DomainError, match=problem):
             encoder.where(facts)

@@ -155,7 +155,7 @@ class Column:
         if isinstance(parsed, Interval):
             if self.step or parsed.low is None or parsed.low != parsed.high:
                 return self.between(*parsed)
-            parsed = [parsed.low]  # a point of numbers that are not whole is a value
+            parsed = [as_fact(fact)[0]]  # a point of numbers that are not whole is a value
         weights = np.zeros(self.cardinality)
         weights[[self.code(value) for value in parsed]] = 1.0
         return weights
@@ -164,9 +164,10 @@ class Column:
         """Return the code of a value that the user gives."""
         raise DomainError(f"nothing is known of column {self.name!r}, so it cannot be {value!r}")
 
-    def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
+    def between(self, low: float | None, high: float | None, *, closed: str = "both") -> Floats:
         """Return the share of each value that lies between two ends; None is an open end.
 
+        Ends are numbers underneath, as of `to_number`.
         ``closed`` says which ends belong to the interval: "both", "left", "right", "neither".
         """
         raise DomainError(
@@ -215,10 +216,10 @@ class CodeColumn(Column):
             f"variable {self.name!r} takes the values 0 .. {self.cardinality - 1}, not {value!r}"
         )
 
-    def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
+    def between(self, low: float | None, high: float | None, *, closed: str = "both") -> Floats:
         """Return 1 for the integers between the ends."""
-        start = -np.inf if low is None else self.to_number(low)
-        end = np.inf if high is None else self.to_number(high)
+        start = -np.inf if low is None else low
+        end = np.inf if high is None else high
         from_low, upto_high = closed_ends(closed)
         numbers = self.numeric()
         above = numbers >= start if from_low else numbers > start
@@ -291,7 +292,7 @@ class MissingIsValueColumn(Column):
             return super().parse_fact([missing if is_missing(v) else v for v in fact])
         return super().parse_fact(missing if is_missing(fact) else fact)
 
-    def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
+    def between(self, low: float | None, high: float | None, *, closed: str = "both") -> Floats:
         """Return the share of each value between two ends: none of the missing."""
         return np.append(self.known.between(low, high, closed=closed), 0.0)
 

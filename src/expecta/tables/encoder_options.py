@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -95,8 +96,12 @@ class EncoderOptions:
         return self._numbers(name, self.thresholds.get(name, ()), kind, zone)
 
     def _numbers(self, name: str, given: Any, kind: str, zone: str | None) -> Floats:
+        """Read edges; those of times may be microseconds, as bins have them."""
+        times = (str, date, timedelta, np.datetime64, np.timedelta64)
         try:
-            numbers = np.array([number(value, kind, zone) for value in given], np.float64)
+            kinds = [kind if isinstance(value, times) else "number" for value in given]
+            read = [number(value, k, zone) for value, k in zip(given, kinds, strict=True)]
+            numbers = np.array(read, np.float64)
         except (TypeError, DomainError) as problem:
             raise ValueError(f"an edge or threshold for column {name!r}: {problem}") from None
         if not np.all(np.isfinite(numbers)):

@@ -14,6 +14,7 @@ from expecta.common.arrays import Floats, Ints
 from expecta.tables.bins import Sample, bin_edges
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column, closed_ends
+from expecta.tables.durations import write_duration
 from expecta.tables.scalars import DAY, TIMES, on_the_clock
 
 MAX_EXACT = 2.0**53  # from here on floats are further than 1 apart
@@ -50,7 +51,7 @@ class NumberColumn(Column):
             long = 10.0 ** (digits - 1) <= abs(value) < 1e15  # no decimals are wanted
             return f"{value:.0f}" if whole or long else f"{value:.{digits}g}"
         if self.kind == "duration":
-            return str(np.timedelta64(int(value), "us").astype(object))
+            return write_duration(int(value))
         value = on_the_clock(value, self.zone)
         text = str(np.datetime64(int(value), "us")).replace("T", " ")  # to the microsecond
         return text[: {4: 10 if self.step else 16, 6: 16, 9: 19}.get(digits, len(text))]
@@ -170,15 +171,15 @@ class NumberColumn(Column):
         std = np.sqrt(np.maximum(square - mean**2 - half**2 / 3, 0.0))
         return np.clip((start + width * mean) * unit, low, high), std * width * unit
 
-    def between(self, low: Any, high: Any, *, closed: str = "both") -> Floats:
+    def between(self, low: float | None, high: float | None, *, closed: str = "both") -> Floats:
         """Return the share of each bin that lies between two ends; None is an open end.
 
         See `below` for how the numbers of a bin are taken to lie. An interval beyond the training
         data is impossible.
         """
         from_low, upto_high = closed_ends(closed)
-        start = -np.inf if low is None else self.to_number(low)
-        end = np.inf if high is None else self.to_number(high)
+        start = -np.inf if low is None else low
+        end = np.inf if high is None else high
         upto = self.below(end, inclusive=upto_high)
         return np.maximum(upto - self.below(start, inclusive=not from_low), 0.0)
 

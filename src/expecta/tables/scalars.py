@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from expecta.common.errors import DomainError
+from expecta.tables.durations import read_duration
 
 Scalar: TypeAlias = str | bool | int | float | date | datetime | timedelta
 
@@ -21,6 +22,11 @@ DAY = 86_400_000_000  # microseconds, the unit of everything that is a time
 TIMES = ("date", "datetime", "duration")  # kinds of columns that are times underneath
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
+_WRITTEN = {  # what to write for a time
+    "date": "; write '2024-05-31'",
+    "datetime": "; write '2024-05-31 12:00'",
+    "duration": "; write it with its unit, such as '4 days', '90 min' or '06:30:00'",
+}
 _MISSING = {"NoneType", "NAType", "NaTType", "MaskedConstant"}
 
 
@@ -45,12 +51,12 @@ def canonical(value: object) -> Scalar:
         return str(value)
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    if isinstance(value, np.datetime64):
-        value = value.astype("M8[us]").item()
-    elif isinstance(value, np.timedelta64):
+    if isinstance(value, np.timedelta64):  # which NumPy counts among the integers
         value = value.astype("m8[us]").item()
+    elif isinstance(value, numbers.Integral):
+        return int(value)
+    elif isinstance(value, np.datetime64):
+        value = value.astype("M8[us]").item()
     elif isinstance(value, float | np.floating | Decimal):
         return _whole(float(value))
     if hasattr(value, "to_pydatetime"):
@@ -126,7 +132,8 @@ def time_zone(name: str) -> tzinfo:
 def number(value: Any, kind: str, zone: str | None = None) -> float:
     """Return the number that a cell of a numeric or time column is underneath.
 
-    Text is read as a number or as an ISO date; what is missing is NaN.
+    Text is read as a number, an ISO date or a duration; what is missing is NaN. A plain number is
+    no time, as it has no unit; infinity is, and 0 is a duration.
     """
     if is_missing(value):
         return math.nan
@@ -138,10 +145,14 @@ def number(value: Any, kind: str, zone: str | None = None) -> float:
                 raise ValueError
             return float(value) + 0.0
         if isinstance(value, str):
-            value = float(value) if kind == "duration" else datetime.fromisoformat(value)
+            if kind == "duration":
+                return read_duration(value)
+            value = datetime.fromisoformat(value)
         if isinstance(value, timedelta if kind == "duration" else date):
             return microseconds(value, zone)
-        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+            raise ValueError
+        if not math.isinf(value) and (value != 0 or kind != "duration"):
             raise ValueError
         return float(value)
     except OverflowError:
@@ -150,4 +161,4 @@ def number(value: Any, kind: str, zone: str | None = None) -> float:
         raise
     except (TypeError, ValueError):
         wanted = "number" if kind not in TIMES else kind
-        raise DomainError(f"{value!r:.80} is not a {wanted}") from None
+        raise DomainError(f"{value!r:.80} is not a {wanted}{_WRITTEN.get(kind, '')}") from None

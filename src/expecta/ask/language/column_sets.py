@@ -11,7 +11,8 @@ import numpy as np
 
 from expecta.common.arrays import Bools, Floats
 from expecta.tables.column import Column
-from expecta.tables.scalars import on_the_clock
+from expecta.tables.durations import write_duration
+from expecta.tables.scalars import TIMES, on_the_clock
 
 Cut: TypeAlias = tuple[float, int]  # a number, and whether the cut is before (0) or after it (1)
 _FULL: tuple[tuple[Cut, Cut], ...] = (((-inf, 0), (inf, 1)),)
@@ -101,7 +102,7 @@ class Intervals:
             if start[0] != end[0] or column.step or not within_bin(column, start[0]):
                 kept.append((start, end))
                 continue
-            bin_ = column.code(start[0])
+            bin_ = int(np.searchsorted(column.edges, start[0], side="right"))
             if column.lows[bin_] == column.highs[bin_]:
                 kept.append((start, end))
             else:
@@ -240,7 +241,9 @@ def written(value: float, column: Column | None) -> str:
     """Write a number so that it is read as the same, a time as a quoted text."""
     if abs(value) == inf:
         return "1e999" if value > 0 else "-1e999"
-    if column is None or column.kind not in ("date", "datetime"):
+    if column is not None and column.kind == "duration":
+        return _quoted(write_duration(value))
+    if column is None or column.kind not in TIMES:
         return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))
     text = str(np.datetime64(int(on_the_clock(value, column.zone)), "us"))
     return _quoted(text.removesuffix("T00:00:00.000000").removesuffix(".000000"))

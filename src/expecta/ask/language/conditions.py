@@ -27,6 +27,7 @@ from expecta.common.text import suggestion
 from expecta.tables import Encoder
 from expecta.tables.column import Column, Interval
 from expecta.tables.number_column import NumberColumn
+from expecta.tables.scalars import TIMES
 
 ORDERS = {"<": "neither", "<=": "right", ">": "neither", ">=": "left"}
 
@@ -224,7 +225,10 @@ def _between(column: Column, low: float | None, high: float | None, closed: str)
 
 def _cuts(column: Column) -> DomainError:
     """Return the error of a set that cuts a bin, where "missing" is a value."""
-    edges = ", ".join(f"{edge:.6g}" for edge in column.edges.tolist())
+    times = column.kind in TIMES
+    edges = ", ".join(
+        written(edge, column) if times else f"{edge:.6g}" for edge in column.edges.tolist()
+    )
     return DomainError(
         f'"missing" is a value of column {column.name!r}, so that it is asked by whole bins; '
         f"their edges are {edges}"
