@@ -517,6 +517,33 @@ def test_questions_refuse_what_predict_refuses(transformer, model, tmp_path):
             np.testing.assert_allclose(seen[0], seen[1], rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered in log")
+@pytest.mark.parametrize("row", [0, 17, 149])
+def test_the_cell_that_a_model_refuses_is_named(row):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(1, 5, (150, 2)), columns=["z", "x"])
+    model = make_pipeline(FunctionTransformer(np.log), LinearRegression()).fit(X, X.x)
+    wrong = X.copy()
+    wrong.loc[row, "x"] = -1.0
+    refused = rf"the model refuses -1\.0 in column 'x' of row {row}"
+    with pytest.raises(DomainError, match=refused):
+        ExpectedPredictor(model, density=ChowLiu()).fit(wrong)
+    predictor = ExpectedPredictor(model, density=ChowLiu()).fit(X)
+    with pytest.raises(DomainError, match=refused):
+        predictor.predict(wrong)
+    with pytest.raises(ValueError, match="Input X contains NaN"):  # all rows: its own error
+        predictor.predict(wrong.assign(x=-1.0))
+
+
+def test_a_question_about_a_number_that_a_model_refuses_speaks_of_no_row():
+    X = pd.DataFrame({"x": np.arange(60.0), "z": np.arange(60.0) % 7})
+    predictor = ExpectedPredictor(DecisionTreeRegressor().fit(X, X.x), density=ChowLiu()).fit(X)
+    with pytest.raises(DomainError, match=r"refuses 1e\+39 in column 'x'") as problem:
+        predictor.ask("x == 1e39")
+    assert "row 0" not in str(problem.value)
+    assert "transformer" not in str(problem.value)
+
+
 def test_a_number_is_refused_in_a_column_that_no_tree_asks_about():
     X = np.random.default_rng(0).gamma(2.0, size=(200, 3))
     tree = DecisionTreeRegressor(max_leaf_nodes=6, random_state=0)

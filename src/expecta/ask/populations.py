@@ -86,8 +86,8 @@ class Population:
         if scale == -np.inf:
             if evidence is not given and np.any(np.isfinite(subject.circuit.log_prob(given))):
                 raise DomainError(
-                    f"{written}: the model refuses all of these, which are not among what its "
-                    f"transformers take; ask about a wider group"
+                    f"{written}: the model refuses all of these, as its predict does; ask about a "
+                    f"wider group"
                 )
             raise ImpossibleEvidenceError(
                 f"{written}: this has probability zero under the learned density, so there is no "

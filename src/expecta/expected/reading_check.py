@@ -9,6 +9,7 @@ import numpy as np
 
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.expected.compiled_trees import CompiledTrees
+from expecta.expected.refusals import ask_complete
 from expecta.expected.row_template import representative_rows
 from expecta.expected.wrapped_model import WrappedModel
 from expecta.readers import Unreadable, frames
@@ -58,7 +59,8 @@ def check_reading(
     template = model.template
     which = representative_rows(table, template.complete_rows(table), TRAINING_ROWS)
     rows = model.rows(table)
-    _compare(model, ask_model(template.complete(table, which)), model.form_outputs(rows, which))
+    outputs = ask_complete(ask_model, template, table, which)
+    _compare(model, outputs, model.form_outputs(rows, which))
     assert model.route is not None
     compiled = model.route.margin.compiled
     rng = np.random.default_rng(0)

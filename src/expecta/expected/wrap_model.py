@@ -19,6 +19,7 @@ from expecta.expected.compiled_trees import CompiledTrees
 from expecta.expected.margin import Margin
 from expecta.expected.model_cells import ModelCells
 from expecta.expected.reading_check import ReadingDisagrees, check_reading
+from expecta.expected.refusals import ask_complete
 from expecta.expected.row_template import RowTemplate, evenly
 from expecta.expected.tree_margin import TreeMargin
 from expecta.expected.wrapped_model import ExactRoute, WrappedModel
@@ -116,8 +117,9 @@ def wrap_model(
     """
     _check_remade(calls, template, table)
     which = np.flatnonzero(template.complete_rows(table))
-    complete = template.complete(table, which[evenly(len(which), SPREAD_ROWS)])
-    outputs = calls.outputs(complete)
+    which = which[evenly(len(which), SPREAD_ROWS)]
+    outputs = ask_complete(calls.outputs, template, table, which)
+    complete = template.complete(table, which)
     calls.check_classes(complete, outputs)
 
     def wrapped(density: Density, route: ExactRoute | None, why: str = "") -> WrappedModel:
@@ -151,7 +153,11 @@ def _check_remade(calls: ModelCalls, template: RowTemplate, table: Table) -> Non
     rows, remade = template.rows, template.complete(table, template.kept)
     problem: Exception | None = None
     with frames.quietly():
-        given = calls.outputs(rows)
+        try:
+            given = calls.outputs(rows)
+        except ValueError:  # it refuses a cell
+            ask_complete(calls.outputs, template, table, template.kept)
+            raise
         try:
             if np.allclose(given, calls.outputs(remade), REMADE_TOL, REMADE_TOL, equal_nan=True):
                 return

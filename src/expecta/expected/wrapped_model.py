@@ -18,6 +18,7 @@ from expecta.expected.additive_margin import AdditiveMargin
 from expecta.expected.expected_model import ExpectedModel, ModelRows, RowAnswers, class_index
 from expecta.expected.expected_output import BINS_NOTE, Answer, ExpectedOutput, OutputContext
 from expecta.expected.margin import Margin
+from expecta.expected.refusals import ask_complete, refusal
 from expecta.expected.row_distributions import (
     NormalDistribution,
     RowDistributions,
@@ -139,7 +140,8 @@ class WrappedModel(ExpectedModel):
     def complete_outputs(self, rows: ModelRows, which: Ints) -> Floats:
         """Return all outputs of complete rows: the model's own, or those of its form."""
         if self._ask_model is not None:
-            return self._ask_model(self.template.complete(rows.table, which))
+            outputs: Floats = ask_complete(self._ask_model, self.template, rows.table, which)
+            return outputs
         return self.form_outputs(rows, which)
 
     def form_outputs(self, rows: ModelRows, which: Ints) -> Floats:
@@ -207,7 +209,8 @@ class WrappedModel(ExpectedModel):
             (wrong,) = np.nonzero(rows.codes[:, variable] == value)
             if len(wrong):
                 name = self.density.columns[variable]
-                self._refuse(rows, self.template.columns.index(name), int(wrong[0]))
+                column = self.template.columns.index(name)
+                raise refusal(self.template, rows.table, column, int(wrong[0]))
         if self.route is not None and self._ask_model is not None:
             incomplete = ~self.complete_rows(rows)  # the model itself is asked about the others
             for column in range(len(self.template.columns) if np.any(incomplete) else 0):
@@ -230,7 +233,7 @@ class WrappedModel(ExpectedModel):
             far = far[np.unique(numbers[far], return_index=True)[1]]
             if not self._takes(column, numbers[far]):
                 each = [row for row in far if not self._takes(column, numbers[[row]])]
-                self._refuse(rows, column, int([*each, *far][0]))
+                raise refusal(self.template, rows.table, column, int([*each, *far][0]))
 
     def _takes(self, column: int, numbers: Floats) -> bool:
         """Whether the model takes rows that have these numbers in a column."""
@@ -242,13 +245,6 @@ class WrappedModel(ExpectedModel):
         except ValueError:
             return False
         return True
-
-    def _refuse(self, rows: ModelRows, column: int, row: int) -> None:
-        number = self.template.column(rows.table, column)[row]
-        raise DomainError(
-            f"the model refuses {number} in column {self.template.columns[column]!r} of row {row}: "
-            f"it is not among what its transformers take"
-        )
 
     @property
     def has_probabilities(self) -> bool:
