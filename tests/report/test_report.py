@@ -196,7 +196,11 @@ def test_the_density_is_checked_against_the_training_rows(regressor, page, tmp_p
     assert len(page.tables[label]) == 11
     regressor.save(tmp_path / "m")
     bare = read(CircuitRegressor.load(tmp_path / "m"), tmp_path)
-    assert "its density was not checked here" in bare.text
+    compared = "compared with the training rows themselves"
+    assert compared in page.text
+    assert compared not in bare.text
+    assert "was not checked here" in bare.text
+    assert "was not checked here" not in page.text
 
 
 def test_several_classes_have_a_part_each_and_the_rest_is_named(tmp_path):
@@ -399,7 +403,7 @@ def test_shares_of_the_population_are_those_of_the_density_and_of_the_rows(regre
     for label, share, rows in zip(found.labels, found.density, found.rows, strict=True):
         assert rows == pytest.approx(np.mean(known == float(label)))
         bin_ = column.code(float(label))
-        assert share == pytest.approx(ages[bin_] * column.between(label, label)[bin_])
+        assert share == pytest.approx(ages[bin_] * column.between(*2 * (float(label),))[bin_])
 
 
 def test_rebinned_numbers_lie_as_in_conditions():
