@@ -235,7 +235,9 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         """Distribution of y given the known inputs: unknown inputs and residual noise together.
 
         Calibrated: its quantiles are those of :meth:`predict_quantiles`, as far as rows held
-        out can tell. Beyond, it continues as a normal distribution would, by assumption. With
+        out can tell. Of a target of few values quantiles are calibrated and probabilities of
+        single values are not: where half of all y are 0, ``cdf(0)`` may be far from one half.
+        Beyond what rows tell it continues as a normal distribution would, by assumption. With
         ``noise``, or where nothing was calibrated, it is the model's output and normal noise:
         exact for circuits and additive models, given the density, and for others a normal
         distribution of the right mean and variance.
