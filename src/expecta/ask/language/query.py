@@ -83,9 +83,10 @@ class Query:
 
         Text compares columns with values, ``smoker == 'yes' and 30 <= age < 40 and region in
         ('southeast', 'southwest')``, by == != < <= > >= in, joined by and, or, not and
-        parentheses. Dates are quoted ISO texts, and names that are not one word are in
-        backticks. Facts are those of :meth:`Encoder.where`: a value, a list, an interval
-        ``(low, high)`` with both ends, None for unknown.
+        parentheses. Dates are quoted ISO texts, durations texts such as '4 days' or
+        '06:30:00', and names that are not one word are in backticks. Facts are those of
+        :meth:`Encoder.where`: a value, a list, an interval ``(low, high)`` with both ends, None
+        for unknown.
 
         A number given by == or ``in`` stands for its bin, unless it is a whole number
         among whole ones (a share of its bin) or the bin's only one. A number that is in the
