@@ -45,3 +45,13 @@ def test_a_number_that_is_given_is_what_draws_have():
     assert set(density.condition(n=31).sample(50)["n"]) == {31}
     assert set(density.condition(x=99.5).sample(50)["x"]) == {99.5}
     assert density.condition(n=31).marginal("x").mean == density.marginal("x").mean
+
+
+def test_a_column_in_which_missing_is_a_value():
+    table = {"x": np.where(RNG.random(500) < 0.2, np.nan, RNG.normal(size=500))}
+    encoder = Encoder(max_bins=4, missing_is_value=["x"])
+    density = Independent(encoder=encoder).fit(table)
+    assert np.all(np.isnan(density.condition(x="missing").sample(20)["x"]))
+    drawn = np.asarray(density.condition(x=(0.1, 0.3)).sample(200)["x"])
+    assert np.all((drawn >= 0.1) & (drawn <= 0.3))
+    assert set(density.condition(x=0.25).sample(20)["x"]) == {0.25}

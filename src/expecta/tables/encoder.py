@@ -206,19 +206,23 @@ class Encoder(TableTransformer):
         columns = list(self.columns_)
         for name, fact in facts.items():
             variable = self.variable(name)
-            known = columns[variable].plain
-            parsed = known.parse_fact(fact) if isinstance(known, NumberColumn) else None
+            whole, known = columns[variable], columns[variable].plain
+            if not isinstance(known, NumberColumn):
+                continue
+            parsed = whole.parse_fact(fact)
             if isinstance(parsed, list) and len(parsed) == 1:
+                if whole.code(parsed[0]) == known.cardinality:
+                    continue  # "missing", which is no number
                 value = known.to_number(parsed[0])
                 parsed = Interval(value, value)
-            if isinstance(parsed, Interval) and isinstance(known, NumberColumn):
+            if isinstance(parsed, Interval):
                 low, high = parsed
                 low, high = -np.inf if low is None else low, np.inf if high is None else high
                 known = known.narrowed(low, high)
-                if columns[variable].plain is not columns[variable]:
-                    missing = float(columns[variable].counts[-1])
-                    known = MissingIsValueColumn.from_known(known, missing)
                 columns[variable] = known
+                if isinstance(whole, MissingIsValueColumn):
+                    missing = float(whole.counts[-1])
+                    columns[variable] = MissingIsValueColumn.from_known(known, missing)
         narrow: Encoder = copy(self)
         narrow._set(self.source_, columns, self.notes_)
         return narrow
