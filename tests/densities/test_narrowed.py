@@ -44,6 +44,8 @@ def test_a_number_that_is_given_is_what_draws_have():
     density = Independent(encoder=Encoder(max_bins=4)).fit(TABLE)
     assert set(density.condition(n=31).sample(50)["n"]) == {31}
     assert set(density.condition(x=99.5).sample(50)["x"]) == {99.5}
+    for endless in (np.inf, (np.inf, np.inf)):  # stands for the last bin
+        assert density.condition(x=endless).sample(50)["x"].max() <= TABLE["x"].max()
     assert density.condition(n=31).marginal("x").mean == density.marginal("x").mean
 
 

@@ -217,8 +217,9 @@ class Encoder(TableTransformer):
                 parsed = Interval(value, value)
             if isinstance(parsed, Interval):
                 low, high = parsed
-                low, high = -np.inf if low is None else low, np.inf if high is None else high
-                known = known.narrowed(low, high)
+                known = known.narrowed(
+                    -np.inf if low is None else low, np.inf if high is None else high
+                )
                 columns[variable] = known
                 if isinstance(whole, MissingIsValueColumn):
                     missing = float(whole.counts[-1])

@@ -119,15 +119,20 @@ class NumberColumn(Column):
         training number in it that has their mean and spread, over whole numbers (or days) where all
         were whole. So a bin counts in full when its data lie below, not at all when they lie above.
         """
-        unit, start, span, first, second = self._within
+        _, _, span, first, second = self._within
         single = self.lows <= number if inclusive else self.lows < number
         if self.step and np.isfinite(number):
             steps = number / self.step
             number = (np.floor(steps) + 0.5 if inclusive else np.ceil(steps) - 0.5) * self.step
+        return np.where(span > 0, betainc(first, second, self._place(number)), single)
+
+    def _place(self, number: float | Floats) -> Floats:
+        """Return where a number lies in each bin, from 0 to 1; at and beyond its ends exactly."""
+        unit, start, span, _, _ = self._within
         with np.errstate(over="ignore"):  # where a number is far from a tiny bin
             place = (number / unit - start) / np.where(span > 0, span, 1.0)
         place = np.where(number <= self.lows, 0.0, np.where(number >= self.highs, 1.0, place))
-        return np.where(span > 0, betainc(first, second, np.clip(place, 0.0, 1.0)), single)
+        return np.clip(place, 0.0, 1.0)
 
     def narrowed(self, low: float, high: float) -> NumberColumn:
         """Return the column with what its bins hold between two numbers, both included.
@@ -138,7 +143,9 @@ class NumberColumn(Column):
         step = self.step
         mean: Floats
         std: Floats
-        if low == high:  # one number, which may lie beyond the training numbers of its bin
+        if low == high and np.isfinite(
+            low
+        ):  # one number, which may lie beyond the training numbers of its bin
             at = np.arange(self.cardinality) == np.searchsorted(self.edges, low, side="right")
             bottom = top = mean = np.full(self.cardinality, low)
             std = np.zeros(self.cardinality)
@@ -161,8 +168,7 @@ class NumberColumn(Column):
         unit, start, span, first, second = self._within
         width = np.where(span > 0, span, 1.0)
         half = np.where(span > 0, self.step / unit / width / 2, 0.0)
-        ends = [(low / unit - start) / width - half, (high / unit - start) / width + half]
-        ends = [np.clip(end, 0.0, 1.0) for end in ends]
+        ends = [self._place(low - self.step / 2), self._place(high + self.step / 2)]
         below = [[betainc(first + k, second, end) for end in ends] for k in range(3)]
         part = [upto - before for before, upto in below]
         share, total = np.where(part[0] > 0, part[0], np.inf), first + second
