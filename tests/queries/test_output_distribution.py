@@ -177,6 +177,76 @@ def test_distribution(case, noise, enumerate_rows):
         assert np.allclose(found.density(c), true, rtol=0, atol=1e-7 / noise)
 
 
+@given(cases(outputs=2), st.sampled_from([0.0, 0.01, 0.3]), st.floats(0.0, 9.0), st.booleans())
+@many
+def test_distribution_with_noise_that_depends_on_the_inputs(case, least, scale, enumerate_rows):
+    p, g, evidence = case
+    weight = np.stack([g.weight[:, 0], scale * np.abs(g.weight[:, 1])], axis=1)
+    g = RegressionCircuit(g.structure, weight, [g.bias[0], least**2])
+    truth, pair = Truth(p, g), Pair(p, g)
+    posterior = truth.posterior(evidence)
+    limit = module.MAX_ATOMS
+    module.MAX_ATOMS = 4**6 if enumerate_rows else 0  # as many as any case has
+    try:
+        found = pair.noisy_distribution(evidence)
+    finally:
+        module.MAX_ATOMS = limit
+    value, std = truth.g[:, 0], np.sqrt(np.maximum(truth.g[:, 1], 1e-300))
+    reach = value.max() - value.min() + std.max() + 1e-6
+    c = value.mean() + reach * np.array([-9, -0.51, -0.23, 0.07, 0.4, 9])
+    move = (found.resolution + 1e-12 * (1 + np.abs(value).max()))[:, None, None]
+    answer, error = found.cdf(c), found.error[:, None] + 1e-11
+    for sign in (-1, 1):
+        below = ndtr((c[:, None] + sign * move - value) / std)
+        bound = np.einsum("rc,rmc->rm", posterior, below)
+        assert np.all(sign * (bound - answer) >= -error)
+    if enumerate_rows:
+        assert np.all(found.error + found.resolution == 0)
+    else:
+        assert np.all(found.error <= 5e-9)
+    exact = found.resolution == 0
+    if least:
+        bell = np.exp(-0.5 * ((c[:, None] - value) / std) ** 2) / np.sqrt(2 * np.pi) / std
+        true = np.einsum("rc,mc->rm", posterior, bell)
+        assert np.allclose(found.density(c)[exact], true[exact], rtol=0, atol=1e-7 / least)
+    levels = np.array([0.05, 0.5, 0.92])
+    quantile = found.quantile(levels)
+    slack = (found.resolution + 1e-8 * (1 + np.abs(value).max()))[:, None, None]
+    for sign in (-1, 1):
+        below = ndtr((quantile[:, :, None] + sign * slack - value) / std)
+        bound = np.einsum("rc,rmc->rm", posterior, below)
+        assert np.all(sign * (bound - levels) >= -error - 1e-9)
+
+
+def test_noise_that_depends_on_many_unknown_inputs():
+    """A sum of 24 coins, each of which widens the noise: too many completions to enumerate."""
+    from scipy.stats import binom
+
+    n = 24
+    vtree = Vtree.balanced(n)
+    g = linear(vtree, [[[0.0, 0.0], [1.0, 0.5]]] * n, bias=[3.0, 0.04])
+    pair = Pair(independent(vtree, [[0.5, 0.5]] * n), g)
+    found = pair.noisy_distribution(np.full((1, n), -1), tol=1e-10)
+    assert found.resolution[0] == 0
+    heads = np.arange(n + 1)
+    c = np.array([-2.0, 3.1, 9.0, 15.0, 16.3, 40.0])
+    below = ndtr((c[:, None] - 3.0 - heads) / np.sqrt(0.04 + 0.5 * heads))
+    assert found.cdf(c)[0] == pytest.approx(below @ binom.pmf(heads, n, 0.5), abs=1e-9)
+    assert pair.expectation(np.full((1, n), -1))[0, 1] == pytest.approx(0.04 + 0.5 * n / 2)
+
+
+def test_a_variance_is_not_negative():
+    vtree = Vtree.balanced(2)
+    p = independent(vtree, [[0.5, 0.5]] * 2)
+    for g in (
+        linear(vtree, [[[0, 1], [1, -1]], [[0, 0], [1, 0]]], bias=[0, 2]),
+        linear(vtree, [[[0, 1], [1, 1]], [[0, 0], [1, 0]]], bias=[0, -1e-9]),
+        linear(vtree, [[0, 1], [1, 1]]),
+    ):
+        with pytest.raises(DomainError, match="variance"):
+            Pair(p, g).noisy_distribution([[-1, -1]])
+
+
 @given(cases(), st.sampled_from([0.0, 0.3]), st.booleans())
 @some
 def test_quantiles(case, noise, enumerate_rows):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Complexes, Floats, Ints
 from expecta.engine.algebras.spectrum_algebra import turn
 from expecta.queries.density_queries import scaled_prob
-from expecta.queries.exponentials import characteristic_of
+from expecta.queries.exponentials import NoiseOutput, characteristic_of
 from expecta.queries.spectral import NORMAL, quadrature
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_VALUES = 1 << 18  # of atoms to compute at once: what a processor's cache holds
 MAX_CELLS = 1 << 23  # of completions to write out at once
 UNLIKELY = 0.25  # part of the tolerance that may lie beyond what is likely
+TINY = 1e-300  # least variance of noise
 MAX_STEPS = 200  # to a quantile; each halves the last, or the bracket
 
 
@@ -114,13 +115,21 @@ class EnumeratedPart(DistributionPart):
     local: Ints
     value: Floats  # (indices, atoms)
     weight: Floats  # (indices, atoms)
-    noise: float
+    noise: float | Floats  # of all atoms, or of each: (indices, atoms), all above zero
 
     @classmethod
-    def certain(cls, entries: Ints, value: Floats, noise: float) -> EnumeratedPart:
-        """Make entries that are certain to be a value each."""
+    def certain(cls, entries: Ints, value: Floats, noise: float | Floats) -> EnumeratedPart:
+        """Make entries that are certain to be a value each; ``noise`` may be one per entry."""
         ones = np.ones((len(value), 1))
-        return cls(entries, np.arange(len(value)), value[:, None], ones, noise)
+        each = noise if isinstance(noise, float) else noise[:, None]
+        return cls(entries, np.arange(len(value)), value[:, None], ones, each)
+
+    def _noise(self, entry: Ints) -> float | Floats:
+        return self.noise if isinstance(self.noise, float) else self.noise[entry]
+
+    @property
+    def _has_noise(self) -> bool:
+        return not isinstance(self.noise, float) or self.noise > 0
 
     def cdf(self, entry: Ints, c: Floats) -> Floats:
         """Sum the weights at or below c, or their blurred steps."""
@@ -131,7 +140,8 @@ class EnumeratedPart(DistributionPart):
         for a in range(0, len(entry), step):
             value, weight = self.value[entry[a : a + step]], self.weight[entry[a : a + step]]
             at = c[a : a + step, None]
-            below = ndtr((at - value) / self.noise) if self.noise else value <= at
+            noise = self._noise(entry[a : a + step])
+            below = ndtr((at - value) / noise) if self._has_noise else value <= at
             out[a : a + step] = np.minimum((weight * below).sum(axis=1), 1.0)
         return out
 
@@ -147,23 +157,27 @@ class EnumeratedPart(DistributionPart):
         step = max(1, MAX_VALUES // self.value.shape[1])
         for a in range(0, len(entry), step):
             part = slice(a, a + step)
-            weight = self.weight[entry[part]]
-            z = (y[part, None] - self.value[entry[part]]) / self.noise
+            weight, noise = self.weight[entry[part]], self._noise(entry[part])
+            z = (y[part, None] - self.value[entry[part]]) / noise
             below[part] = np.minimum((weight * ndtr(z)).sum(axis=1), 1.0)
-            density[part] = (weight * np.exp(-0.5 * z * z)).sum(axis=1)
-        return below, density / (np.sqrt(2 * np.pi) * self.noise)
+            bell = weight if isinstance(noise, float) else weight / noise
+            density[part] = (bell * np.exp(-0.5 * z * z)).sum(axis=1)
+        unit = self.noise if isinstance(self.noise, float) else 1.0
+        return below, density / (np.sqrt(2 * np.pi) * unit)
 
     def blur(self) -> float:
-        """Return the noise."""
-        return self.noise
+        """Return the noise, the least of several."""
+        return float(np.min(self.noise, initial=np.inf))
 
     def support(self, entry: Ints) -> tuple[Floats, Floats]:
         """Return the least and greatest atom, noise around them."""
-        return self.value[entry, 0] - 40 * self.noise, self.value[entry, -1] + 40 * self.noise
+        noise = self._noise(entry)
+        most = noise if isinstance(noise, float) else noise.max(axis=1)
+        return self.value[entry, 0] - 40 * most, self.value[entry, -1] + 40 * most
 
     def extremes(self, entry: Ints) -> tuple[Floats, Floats]:
         """Return the least and greatest atom; noise has no end."""
-        if self.noise:
+        if self._has_noise:
             return np.full(len(entry), -np.inf), np.full(len(entry), np.inf)
         possible = self.weight[entry] > 0
         last = possible.shape[1] - 1 - np.argmax(possible[:, ::-1], axis=1)
@@ -171,12 +185,14 @@ class EnumeratedPart(DistributionPart):
 
     def _solve(self, entry: Ints, q: Floats) -> Floats:
         """Return the first atom that reaches q."""
-        if self.noise and self.value.shape[1] == 1:
+        if self._has_noise and self.value.shape[1] == 1:
             from scipy.special import ndtri
 
             low, high = self.support(entry)
-            return np.clip(self.value[entry, 0] + self.noise * ndtri(q), low, high)
-        if self.noise:
+            noise = self._noise(entry)
+            one = noise if isinstance(noise, float) else noise[:, 0]
+            return np.clip(self.value[entry, 0] + one * ndtri(q), low, high)
+        if self._has_noise:
             return super()._solve(entry, q)
         below = np.cumsum(self.weight[entry], axis=1)
         # within rounding of a step, the step is reached
@@ -213,15 +229,19 @@ class SpectralPart(DistributionPart):
         tol: float,
         ends: Floats,
         limits: Floats,
+        noise: NoiseOutput | None = None,
     ) -> SpectralPart:
-        """Choose frequencies for rows whose g is likely to lie between ``ends``."""
+        """Choose frequencies for rows whose g is likely to lie between ``ends``.
+
+        With ``noise`` g + noise is likely to, beside what the blur adds.
+        """
         tail = NORMAL.tail(tol)
         rule = quadrature(NORMAL, reach + tail, tol, pair.rounding)
         t = rule.t / blur
-        phi = characteristic_of(pair, evidence[rows], t, output)[0][:, 0]
+        phi = characteristic_of(pair, evidence[rows], t, output, noise)[0][:, 0]
         centre = ends.mean(axis=1)
         return cls(
-            entries=rows * pair.g.n_outputs + output,
+            entries=rows if noise else rows * pair.g.n_outputs + output,
             local=np.arange(len(rows)),
             t=t,
             weight=rule.weight,
@@ -274,8 +294,13 @@ class SpectralPart(DistributionPart):
         return self.centre[entry] - reach, self.centre[entry] + reach
 
 
-def enumerated(pair: Pair, evidence: Evidence, rows: Ints, noise: Floats) -> list[DistributionPart]:
-    """Make parts of rows with few completions; equal rows are enumerated once."""
+def enumerated(
+    pair: Pair, evidence: Evidence, rows: Ints, noise: Floats | NoiseOutput
+) -> list[DistributionPart]:
+    """Make parts of rows with few completions; equal rows are enumerated once.
+
+    ``noise`` is that of each output, or the output that is the variance of the first one's.
+    """
     if not len(rows):
         return []
     codes = np.stack([code[rows] for code in evidence.codes], axis=1)
@@ -285,45 +310,66 @@ def enumerated(pair: Pair, evidence: Evidence, rows: Ints, noise: Floats) -> lis
     parts: list[DistributionPart] = []
     for chunk in np.split(np.arange(len(first)), np.flatnonzero(np.diff(cells // MAX_CELLS)) + 1):
         here = np.flatnonzero((index >= chunk[0]) & (index <= chunk[-1]))
-        for output, (value, weight) in enumerate(_atoms(pair, evidence, rows[first[chunk]])):
+        atoms = _Atoms.of(pair, evidence, rows[first[chunk]])
+        local = index[here] - chunk[0]
+        if isinstance(noise, NoiseOutput):
+            variance = atoms.table(atoms.value[:, noise.output], 0)
+            std = np.sqrt(np.maximum(variance, TINY))
+            value, weight = atoms.table(atoms.value[:, 0], 0), atoms.weights(0)
+            parts.append(EnumeratedPart(rows[here], local, value, weight, std))
+            continue
+        for output, size in enumerate(noise.tolist()):
+            value, weight = atoms.table(atoms.value[:, output], output), atoms.weights(output)
             entries = rows[here] * len(noise) + output
-            parts.append(
-                EnumeratedPart(entries, index[here] - chunk[0], value, weight, noise[output])
-            )
+            parts.append(EnumeratedPart(entries, local, value, weight, size))
     return parts
 
 
-def _atoms(pair: Pair, evidence: Evidence, rows: Ints) -> list[tuple[Floats, Floats]]:
-    """Write out the completions of some rows, weighed by p and the evidence.
+class _Atoms(NamedTuple):
+    """The completions of some rows, weighed by p and the evidence, one row after the other."""
 
-    Returns for each output the sorted values and their weights.  # (rows, atoms) each
-    """
-    x, who = _complete(evidence, rows)
-    # fractions and powers of two: a logarithm of thousands would take as many digits from weights
-    fraction, power = scaled_prob(pair.p._plan, x)
-    for variable, (states, codes) in enumerate(zip(evidence.states, evidence.codes, strict=True)):
-        if np.any((states != 0) & (states != 1)):
-            factor, more = np.frexp(states[codes[rows[who]], x[:, variable]])
-            fraction, shift = np.frexp(fraction * factor)
-            power += more + shift
-    value = pair.g(x).reshape(len(x), -1)
-    start = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=len(rows)))])
-    power = np.where(fraction > 0, power, np.iinfo(np.int64).min // 2)
-    power -= np.maximum.reduceat(power, start[:-1])[who]
-    weight = np.ldexp(fraction, np.maximum(power, -2000))
-    weight /= np.add.reduceat(weight, start[:-1])[who]
-    most = int(np.diff(start).max())
-    atoms: list[tuple[Floats, Floats]] = []
-    for column in value.T:
-        order = np.lexsort((column, who))
-        rank = np.arange(len(x)) - start[who[order]]
-        # Padding repeats the greatest value with weight zero.
-        table = np.repeat(np.maximum.reduceat(column, start[:-1])[:, None], most, axis=1)
-        mass = np.zeros((len(rows), most))
-        table[who[order], rank] = column[order]
-        mass[who[order], rank] = weight[order]
-        atoms.append((table, mass))
-    return atoms
+    value: Floats  # (completions, outputs)
+    weight: Floats  # (completions,)
+    row: Ints  # (completions,)
+    start: Ints  # (rows + 1,)
+
+    @classmethod
+    def of(cls, pair: Pair, evidence: Evidence, rows: Ints) -> _Atoms:
+        x, who = _complete(evidence, rows)
+        # fractions and powers of two: a logarithm of thousands would take as many digits away
+        fraction, power = scaled_prob(pair.p._plan, x)
+        for variable, (states, codes) in enumerate(
+            zip(evidence.states, evidence.codes, strict=True)
+        ):
+            if np.any((states != 0) & (states != 1)):
+                factor, more = np.frexp(states[codes[rows[who]], x[:, variable]])
+                fraction, shift = np.frexp(fraction * factor)
+                power += more + shift
+        value = pair.g(x).reshape(len(x), -1)
+        start = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=len(rows)))])
+        power = np.where(fraction > 0, power, np.iinfo(np.int64).min // 2)
+        power -= np.maximum.reduceat(power, start[:-1])[who]
+        weight = np.ldexp(fraction, np.maximum(power, -2000))
+        weight /= np.add.reduceat(weight, start[:-1])[who]
+        return cls(value, weight, who, start)
+
+    def table(self, numbers: Floats, output: int) -> Floats:
+        """Lay numbers out in the order of an output, padded with the last.  # (rows, atoms)."""
+        order = np.lexsort((self.value[:, output], self.row))
+        last = numbers[order[self.start[1:] - 1]]
+        table = np.repeat(last[:, None], int(np.diff(self.start).max()), axis=1)
+        table[self.row[order], self._rank(order)] = numbers[order]
+        return table
+
+    def weights(self, output: int) -> Floats:
+        """Return the weights in the order of an output, padded with zero.  # (rows, atoms)."""
+        order = np.lexsort((self.value[:, output], self.row))
+        table = np.zeros((len(self.start) - 1, int(np.diff(self.start).max())))
+        table[self.row[order], self._rank(order)] = self.weight[order]
+        return table
+
+    def _rank(self, order: Ints) -> Ints:
+        return np.arange(len(order)) - self.start[self.row[order]]
 
 
 def _complete(evidence: Evidence, rows: Ints) -> tuple[Ints, Ints]:

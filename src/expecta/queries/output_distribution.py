@@ -2,23 +2,26 @@
 
 Rows with few possible completions are enumerated: their atoms are exact. For the
 others the distribution function is an integral of the characteristic function against
-normal noise. Without noise of its own, a row is blurred by a normal distribution whose
-width is a small share of g's range; ``resolution`` says how far a step may seem moved.
+normal noise; where the variance σ²(x) of the noise depends on the inputs, that function is
+E[exp(i t g - t² σ² / 2)], the same walk with other parameters. Without noise of its own, a row
+is blurred by a normal distribution whose width is a small share of g's range; ``resolution``
+says how far a step may seem moved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from expecta.circuits.evidence import Rows, as_evidence
+from expecta.circuits.evidence import Evidence, Rows, as_evidence
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.queries.distribution_parts import (
+    TINY,
     UNLIKELY,
     DistributionPart,
     EnumeratedPart,
@@ -26,10 +29,10 @@ from expecta.queries.distribution_parts import (
     completions,
     enumerated,
 )
-from expecta.queries.exponentials import likely
+from expecta.queries.exponentials import NoiseOutput, likely
 from expecta.queries.impossible import check_possible
 from expecta.queries.moments import extremes_of, support_rounding
-from expecta.queries.spectral import check_tolerance, coarse
+from expecta.queries.spectral import NORMAL, check_tolerance, coarse
 
 if TYPE_CHECKING:
     from expecta.queries.pair import Pair
@@ -45,8 +48,9 @@ class Distribution:
     """The distribution of g or y for each row (and output) of a batch.
 
     With ``noise > 0`` everything is about y = g + N(0, noise²): unknown inputs and
-    residual noise together. With ``noise = 0`` it is about g alone, the spread of the
-    model's output, and the distribution is discrete.
+    residual noise together; of noise that depends on the inputs, ``noise`` is the least. With
+    ``noise = 0`` it is about g alone, the spread of the model's output, and the distribution is
+    discrete.
 
     Answers have shape (rows,) for one number asked, (rows, m) for a list of m; with
     several outputs (rows, outputs) and (rows, outputs, m). A two-dimensional question of
@@ -112,16 +116,20 @@ class Distribution:
         ends = self.quantile([(1 - coverage) / 2, (1 + coverage) / 2])
         return ends[..., 0], ends[..., 1]
 
-    def pinned(self, rows: Bools, value: Floats) -> Distribution:
-        """Return the same where some rows are known to be a value.  # (rows,), (of these,)."""
+    def pinned(self, rows: Bools, value: Floats, noise: Floats | None = None) -> Distribution:
+        """Return the same where some rows are known to be a value.  # (rows,), (of these,).
+
+        Their noise is that of all rows, unless it is given.  # (of these,)
+        """
         parts: list[DistributionPart] = []
         for part in self.parts:
             keep = ~rows[part.entries // self.outputs]
             parts.append(replace(part, entries=part.entries[keep], local=part.local[keep]))
         at = value.reshape(-1, self.outputs)
-        for output, noise in enumerate(self.noise.tolist()):
+        for output, size in enumerate(self.noise.tolist()):
             entries = np.flatnonzero(rows) * self.outputs + output
-            parts.append(EnumeratedPart.certain(entries, at[:, output], noise))
+            each = size if noise is None else noise
+            parts.append(EnumeratedPart.certain(entries, at[:, output], each))
         error, resolution = self.error.copy(), self.resolution.copy()
         error[rows] = resolution[rows] = 0.0
         return replace(
@@ -165,63 +173,154 @@ def distribution(
 ) -> Distribution:
     """Answer :meth:`expecta.Pair.distribution`."""
     check_tolerance(tol)
-    evidence = as_evidence(X, pair.p.cardinalities)
-    outputs = pair.g.n_outputs
-    tau = _noise(noise, outputs)
-    low, high, impossible = extremes_of(pair, evidence)
-    check_possible(impossible, on_impossible)
-    few = completions(evidence) <= MAX_ATOMS
-    parts = enumerated(pair, evidence, np.flatnonzero(few & ~impossible), tau)
-    error, resolution = np.zeros(low.size), np.zeros(low.size)
-    rest = np.flatnonzero(~few & ~impossible)
-    for output in range(outputs):
-        width = (high - low)[rest, output]
-        most = np.abs(low[rest, output]) + np.abs(high[rest, output])
-        flat = width <= FLAT_SHARE * (most + np.abs(pair.g.weight[:, output]).max())
+    tau = _noise(noise, pair.g.n_outputs)
+    asked = _Asked.of(pair, as_evidence(X, pair.p.cardinalities), tol, on_impossible)
+    parts = enumerated(pair, asked.evidence, asked.few, tau)
+    entries = len(asked.evidence) * len(tau)
+    error, resolution = np.zeros((2, entries))
+    for output, size in enumerate(tau.tolist()):
+        low, high = asked.low[:, output], asked.high[:, output]
+        rest, flat = asked.rest, asked.flat(output)
         if np.any(flat):  # nothing that is unknown matters: one atom
-            entries = rest[flat] * outputs + output
-            parts.append(EnumeratedPart.certain(entries, high[rest[flat], output], tau[output]))
-            resolution[entries] = width[flat]
-        rows, width = rest[~flat], width[~flat]
-        blurs = MAX_BLURS_IN_RANGE if tau[output] else BLURS_IN_RANGE
-        blur = np.maximum(tau[output], coarse(width) / blurs)
-        ends = np.concatenate(
-            likely(
-                pair,
-                evidence[rows],
-                low[rows, output, None],
-                high[rows, output, None],
-                blur,
-                UNLIKELY * tol,
-                output,
-            ),
-            axis=1,
-        )
-        ends += pair.rounding * pair.parameter_size[output] * np.array([-1.0, 1.0])
-        reach = coarse((ends[:, 1] - ends[:, 0]) / blur)
-        noise_end = np.inf if tau[output] else 0.0
-        limits = np.stack([low[rows, output] - noise_end, high[rows, output] + noise_end], axis=1)
-        for size, distance in np.unique(np.stack([blur, reach]), axis=1).T.tolist():
-            here = (blur == size) & (reach == distance)
-            part = SpectralPart.of(
-                pair,
-                evidence,
-                rows[here],
-                output,
-                size,
-                distance,
-                tol,
-                ends[here],
-                limits[here],
-            )
+            at = rest[flat] * len(tau) + output
+            parts.append(EnumeratedPart.certain(at, high[rest[flat]], size))
+            resolution[at] = (high - low)[rest[flat]]
+        rows = rest[~flat]
+        blurs = MAX_BLURS_IN_RANGE if size else BLURS_IN_RANGE
+        blur = np.maximum(size, coarse((high - low)[rows]) / blurs)
+        end = np.inf if size else 0.0
+        limits = np.stack([low[rows] - end, high[rows] + end], axis=1)
+        for part in asked.spectral(rows, output, blur, low[rows], high[rows], limits):
             parts.append(part)
             error[part.entries] = part.error + support_rounding(pair)
-            if size > tau[output]:
+            if part.margin > size * NORMAL.tail(tol):
                 resolution[part.entries] = part.margin
-    shape = (len(evidence), outputs) if outputs > 1 else (len(evidence),)
+    return _distribution(parts, asked.impossible, tau, error, resolution)
+
+
+def noisy_distribution(pair: Pair, X: Rows, tol: float, on_impossible: str) -> Distribution:
+    """Answer :meth:`expecta.Pair.noisy_distribution`."""
+    check_tolerance(tol)
+    if pair.g.n_outputs != 2 or min(pair.g.weight[:, 1].min(), pair.g.bias[1]) < 0:
+        raise DomainError(
+            "g has two outputs, the second of which is a variance: its parameters are not negative"
+        )
+    asked = _Asked.of(pair, as_evidence(X, pair.p.cardinalities), tol, on_impossible)
+    least, most = np.maximum(asked.low[:, 1], 0.0), np.maximum(asked.high[:, 1], 0.0)
+    parts = enumerated(pair, asked.evidence, asked.few, NoiseOutput(1))
+    error, resolution = np.zeros((2, len(asked.evidence)))
+    rest, flat = asked.rest, asked.flat(0) & asked.flat(1)
+    if np.any(flat):
+        at = rest[flat]
+        noise = np.sqrt(np.maximum(most[at], TINY))
+        parts.append(EnumeratedPart.certain(at, asked.high[at, 0], noise))
+        resolution[at] = (asked.high - asked.low)[at, 0]
+    rows = rest[~flat]
+    # the noise that all completions have is the blur, and what some have beyond it is in their
+    # characteristic function; where it is too narrow for that, all is blurred besides
+    shared = coarse(np.sqrt(least[rows])) / np.sqrt(2.0)
+    reach = NORMAL.tail(0.5 * UNLIKELY * tol) * np.sqrt(most[rows])
+    low, high = asked.low[rows, 0] - reach, asked.high[rows, 0] + reach
+    blur = np.maximum(shared, coarse(high - low) / MAX_BLURS_IN_RANGE)
+    limits = np.full((len(rows), 2), np.inf) * [-1.0, 1.0]
+    for narrow in (False, True):
+        here = (blur > shared) == narrow
+        for part in asked.spectral(
+            rows[here], 0, blur[here], low[here], high[here], limits[here], is_noise=not narrow
+        ):
+            parts.append(part)
+            error[part.entries] = part.error + support_rounding(pair) + UNLIKELY * tol
+            if narrow:
+                resolution[part.entries] = part.margin
+    noise = np.sqrt(least[~asked.impossible].min(initial=np.inf, keepdims=True))
+    return _distribution(parts, asked.impossible, noise, error, resolution)
+
+
+def _distribution(
+    parts: list[DistributionPart], impossible: Bools, noise: Floats, error: Floats, shift: Floats
+) -> Distribution:
+    shape = (len(impossible), len(noise)) if len(noise) > 1 else (len(impossible),)
     return Distribution(
-        tuple(parts), impossible, outputs, tau, error.reshape(shape), resolution.reshape(shape)
+        tuple(parts), impossible, len(noise), noise, error.reshape(shape), shift.reshape(shape)
     )
+
+
+class _Asked(NamedTuple):
+    """Rows that a distribution is asked of, and the range of each output."""
+
+    pair: Pair
+    evidence: Evidence
+    tol: float
+    low: Floats  # (rows, outputs)
+    high: Floats  # (rows, outputs)
+    impossible: Bools  # (rows,)
+    few: Ints  # rows with few completions
+    rest: Ints  # the others that are possible
+
+    @classmethod
+    def of(cls, pair: Pair, evidence: Evidence, tol: float, on_impossible: str) -> _Asked:
+        low, high, impossible = extremes_of(pair, evidence)
+        check_possible(impossible, on_impossible)
+        few = completions(evidence) <= MAX_ATOMS
+        which = np.flatnonzero(few & ~impossible), np.flatnonzero(~few & ~impossible)
+        return cls(pair, evidence, tol, low, high, impossible, *which)
+
+    def flat(self, output: int) -> Bools:
+        """Which of the rest have an output that does not vary beyond rounding."""
+        low, high = self.low[self.rest, output], self.high[self.rest, output]
+        most = np.abs(low) + np.abs(high)
+        largest = np.abs(self.pair.g.weight[:, output]).max()
+        return high - low <= FLAT_SHARE * (most + largest)
+
+    def spectral(
+        self,
+        rows: Ints,
+        output: int,
+        blur: Floats,
+        low: Floats,
+        high: Floats,
+        limits: Floats,
+        is_noise: bool | None = None,
+    ) -> Iterator[SpectralPart]:
+        """Yield parts of rows that share their blur, which ``is_noise`` of the second output.
+
+        With ``is_noise`` False the noise of the second output comes beside the blur; None is for
+        a pair without such an output.
+        """
+        pair = self.pair
+        for size in np.unique(blur).tolist():
+            here = np.flatnonzero(blur == size)
+            noise = None
+            if is_noise is not None:
+                noise = NoiseOutput(1, size * size if is_noise else 0.0)
+            each = np.full(len(here), size)
+            ends = likely(
+                pair,
+                self.evidence[rows[here]],
+                low[here, None],
+                high[here, None],
+                each,
+                UNLIKELY * self.tol,
+                output,
+                noise,
+            )
+            around = np.concatenate(ends, axis=1)
+            around += pair.rounding * pair.parameter_size[output] * np.array([-1.0, 1.0])
+            reach = coarse((around[:, 1] - around[:, 0]) / size)
+            for distance in np.unique(reach).tolist():
+                some = reach == distance
+                yield SpectralPart.of(
+                    pair,
+                    self.evidence,
+                    rows[here[some]],
+                    output,
+                    size,
+                    distance,
+                    self.tol,
+                    around[some],
+                    limits[here[some]],
+                    noise,
+                )
 
 
 def _noise(noise: float | npt.ArrayLike, outputs: int) -> Floats:

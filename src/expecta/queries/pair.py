@@ -294,6 +294,30 @@ class Pair:
 
         return distribution(self, X, noise, tol, on_impossible)
 
+    def noisy_distribution(
+        self, X: Rows, *, tol: float = 1e-9, on_impossible: str = "nan"
+    ) -> Distribution:
+        """Distribution of y = g₁ + N(0, g₂) given what is known, of a g with two outputs.
+
+        The second output is the variance of y given the inputs; none of its parameters is
+        negative. As exact, and nearly as cheap, as :meth:`distribution` with its noise of one
+        size, unless some inputs make the noise many times that of others.
+
+        Examples
+        --------
+        >>> from expecta import Vtree
+        >>> from expecta.circuits import independent, linear
+        >>> vtree = Vtree.balanced(2)
+        >>> g = linear(vtree, [[[0, 0], [1, 8]], [[0, 0], [2, 0]]], bias=[0, 1])
+        >>> pair = Pair(independent(vtree, [[0.5, 0.5]] * 2), g)
+        >>> low, high = pair.noisy_distribution([[0, 0], [1, 0]]).interval(0.9)
+        >>> (high - low).round(2).tolist()
+        [3.29, 9.87]
+        """
+        from expecta.queries.output_distribution import noisy_distribution
+
+        return noisy_distribution(self, X, tol, on_impossible)
+
     def _shape(self, values: T) -> T:
         """Drop the axis of outputs where there is only one."""
         return values[:, 0] if self.g.n_outputs == 1 else values  # type: ignore[return-value]
