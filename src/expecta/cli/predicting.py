@@ -74,33 +74,15 @@ def predictions(
     """Return the columns to add, by name."""
     import pyarrow as pa
 
-    target = model.target_name_
-    classes = getattr(model, "classes_", None)
-    if classes is None:
-        if proba:
-            raise DomainError("--proba is for classes, and this model predicts numbers; try --std")
-        columns = {f"{target}_predicted": model.predict(rows)}
-        if std:
-            columns[f"{target}_std"] = model.predict(rows, return_std=True)[1]
-        if interval is not None:
-            ends = model.predict_interval(rows, interval)
-            infinite = int(np.count_nonzero(np.isinf(ends).any(axis=1)))
-            if infinite:
-                note(
-                    f"the interval is infinite in {infinite} row(s): there are too few training "
-                    f"rows for {interval:.0%} intervals; learn from more, or lower the coverage"
-                )
-            columns |= {f"{target}_low": ends[:, 0], f"{target}_high": ends[:, 1]}
-        return {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
-    if std or interval is not None:
-        raise DomainError(
-            "--std and --interval are for numbers, and this model predicts classes; try --proba"
-        )
-    shares = model.predict_proba(rows)
-    chosen = classes[shares.argmax(axis=1)].tolist()
-    impossible = np.isnan(shares).any(axis=1)
-    named = {f"{target}_predicted": pa.array(chosen, mask=impossible)}
-    if proba:
-        for i, label in enumerate(classes.tolist()):
-            named[f"{target}_probability_{label}"] = pa.array(shares[:, i], from_pandas=True)
-    return named
+    from expecta.estimators.row_predictions import predict_rows
+
+    predicted = predict_rows(model, rows, std=std, interval=interval, proba=proba)
+    if predicted.interval is not None:
+        infinite = int(np.count_nonzero(np.isinf(predicted.interval).any(axis=1)))
+        if infinite:
+            note(
+                f"the interval is infinite in {infinite} row(s): there are too few training "
+                f"rows for {interval:.0%} intervals; learn from more, or lower the coverage"
+            )
+    columns = predicted.columns()
+    return {name: pa.array(values, from_pandas=True) for name, values in columns.items()}

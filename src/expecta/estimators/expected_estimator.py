@@ -362,6 +362,19 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         """The training rows, or what is kept in their place."""
         return self.group_sums_ if self.training_rows_ is None else self.training_rows_
 
+    def without_rows(self) -> Self:
+        """Return the same without training rows: counts and sums over groups in their place.
+
+        They are over groups of one and two columns, of no row or at least five each: enough for
+        the averages beside answers about such groups.
+        """
+        bare = copy(self)
+        if self.training_rows_ is not None:
+            n_classes = len(self.classes_) if self._classifies() else None
+            bare.group_sums_ = GroupSums.from_rows(self.training_rows_, self.encoder_, n_classes)
+            bare.training_rows_ = None
+        return bare
+
     def save(self, path: str | PathLike[str], *, rows: bool = False) -> None:
         """Write the estimator into one file. Atomic.
 
@@ -374,17 +387,12 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         from expecta.estimators.estimator_files import ESTIMATOR_FILE
 
         self._model_key()
-        saved = copy(self)
-        if rows:
-            if self.training_rows_ is None:
-                raise DomainError(
-                    "this model has no training rows: it is from a file without them; fit it again"
-                )
-            saved.group_sums_ = None
-        elif self.training_rows_ is not None:
-            n_classes = len(self.classes_) if self._classifies() else None
-            sums = GroupSums.from_rows(self.training_rows_, self.encoder_, n_classes)
-            saved.training_rows_, saved.group_sums_ = None, sums
+        if rows and self.training_rows_ is None:
+            raise DomainError(
+                "this model has no training rows: it is from a file without them; fit it again"
+            )
+        saved = copy(self) if rows else self.without_rows()
+        saved.group_sums_ = None if rows else saved.group_sums_
         ESTIMATOR_FILE.save(saved, path)
 
     @classmethod

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -56,6 +58,16 @@ class OneWarning:
             _MESSAGES.set(None)
             if messages and kind is None:
                 _warn(messages[0])
+
+
+@contextmanager
+def no_warning() -> Iterator[None]:
+    """Say nothing of impossible rows, for callers that tell of them in their own words."""
+    token = _MESSAGES.set([])
+    try:
+        yield
+    finally:
+        _MESSAGES.reset(token)
 
 
 def _warn(message: str) -> None:
