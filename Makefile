@@ -2,20 +2,28 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test bench paper paper-quick lint format clean
+.PHONY: setup demo test integration bench paper paper-quick lint format clean
 
 setup: .venv/.installed
 
 .venv/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,dev,models,plots]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,dev,models,plots,serve]'
 	touch $@
 
 demo: setup
 	$(BIN)/python examples/demo.py
 
 test: setup lint
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow and not integration"
+
+# A service in processes of its own: contract, load, faults, clients that others wrote.
+integration: .venv/.integration
+	$(BIN)/python -m pytest -m integration
+
+.venv/.integration: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[integration]'
+	touch $@
 
 # Slow checks, attacks of small counts, what fits of large tables take, and the evaluation with
 # small settings. The attacks go on where they stopped:

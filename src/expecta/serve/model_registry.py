@@ -1,0 +1,157 @@
+"""Keep the models of a service by name, and read a file anew when it was replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from expecta.common.errors import DomainError, ExpectaError
+from expecta.common.text import suggestion
+from expecta.serve.compute_lanes import ComputeLane, MicroBatches
+from expecta.serve.problems import ProblemError
+from expecta.serve.serve_options import ServeOptions
+from expecta.serve.served_model import FileStamp, ServedModel
+from expecta.serve.service_metrics import ServiceMetrics
+
+log = logging.getLogger("expecta.serve")
+
+
+@dataclass
+class ModelEntry:
+    """A name, the model that answers for it now, and what became of its file."""
+
+    served: ServedModel
+    path: Path | None
+    stamp: FileStamp | None
+    batches: MicroBatches = field(init=False)
+    is_warm: bool = False
+    problem: str | None = None  # why the newest file is not in use
+
+
+class ModelRegistry:
+    """The models of a service.
+
+    Parameters
+    ----------
+    models
+        Names, and for each a file or a model that has learned.
+    options, metrics
+        Of the service.
+    """
+
+    def __init__(
+        self, models: Mapping[str, Any], options: ServeOptions, metrics: ServiceMetrics
+    ) -> None:
+        if not models:
+            raise DomainError("there is no model to serve; name a file")
+        self.options, self.metrics = options, metrics
+        self.predictions = ComputeLane(options.max_requests, options.timeout, options.threads)
+        self.questions = ComputeLane(options.max_questions, options.timeout, options.threads)
+        self._loading = ComputeLane(len(models) + 1, 3600.0, options.threads)
+        self.entries = {name: self._first(name, given) for name, given in models.items()}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _first(self, name: str, given: Any) -> ModelEntry:
+        if isinstance(given, str | Path):
+            path = Path(given)
+            stamp = FileStamp.of(path)
+            return self._entry(ServedModel.load(name, path, rows=self.options.rows), path, stamp)
+        served = ServedModel(name, given, "1", rows=self.options.rows)
+        return self._entry(served, None, None)
+
+    def _entry(self, served: ServedModel, path: Path | None, stamp: FileStamp | None) -> ModelEntry:
+        entry = ModelEntry(served, path, stamp)
+        entry.batches = MicroBatches(served.predict, self.predictions)
+        return entry
+
+    def get(self, name: str) -> ModelEntry:
+        """Return a model's entry; a problem where there is none of that name."""
+        entry = self.entries.get(name)
+        if entry is None:
+            raise ProblemError(
+                404, f"there is no model {name!r:.80}; {suggestion(name, self.entries)}"
+            )
+        return entry
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every model has answered once."""
+        return all(entry.is_warm for entry in self.entries.values())
+
+    # -- files that are replaced ------------------------------------------------------
+
+    def start(self) -> None:
+        """Warm the models, and watch their files, in the background."""
+        self._tasks = [asyncio.create_task(self._warm())]
+        if self.options.reload_seconds > 0:
+            self._tasks.append(asyncio.create_task(self._watch()))
+
+    async def stop(self) -> None:
+        """Stop both."""
+        for task in self._tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        for lane in (self.predictions, self.questions, self._loading):
+            lane.close()
+
+    async def _warm(self) -> None:
+        for name, entry in list(self.entries.items()):
+            try:
+                await self._loading.run(entry.served.warm)
+            except Exception as error:
+                entry.problem = str(error)
+                log.error("cannot answer", extra={"model": name, "problem": str(error)})
+            else:
+                entry.is_warm = True
+                log.info("ready", extra={"model": name, "version": entry.served.version})
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(self.options.reload_seconds)
+            for name in self.entries:
+                await self.reload(name)
+
+    async def reload(self, name: str) -> None:
+        """Read a model's file anew if it was replaced; the old one answers until that is done.
+
+        Where the new file cannot be read the old model goes on, and health and card say so.
+        """
+        entry = self.entries[name]
+        if entry.path is None or not entry.is_warm:
+            return
+        try:
+            stamp = FileStamp.of(entry.path)
+        except OSError as error:
+            self._keep(name, entry, f"the file cannot be read: {error.strerror}")
+            return
+        if stamp == entry.stamp:
+            return
+        entry.stamp = stamp  # this file is tried once
+        try:
+            served = await self._loading.run(partial(self._load, name, entry.path))
+        except (ProblemError, ExpectaError, OSError) as error:
+            self._keep(name, entry, str(error))
+            return
+        fresh = self._entry(served, entry.path, stamp)
+        fresh.is_warm = True
+        self.entries[name] = fresh
+        self.metrics.reloads.labels(name, "loaded").inc()
+        log.info("reloaded", extra={"model": name, "version": served.version})
+
+    def _load(self, name: str, path: Path) -> ServedModel:
+        served = ServedModel.load(name, path, rows=self.options.rows)
+        served.warm()
+        return served
+
+    def _keep(self, name: str, entry: ModelEntry, problem: str) -> None:
+        if entry.problem != problem:
+            entry.problem = problem
+            self.metrics.reloads.labels(name, "failed").inc()
+            log.error("reload failed; the old model stays", extra={"model": name})

@@ -1,0 +1,139 @@
+"""Guard every request: who may ask, how much at a time, what browsers may do, what is logged."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import time
+import uuid
+from typing import Any, ClassVar
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from expecta.serve.problems import ProblemError, busy
+from expecta.serve.serve_options import ServeOptions
+from expecta.serve.service_metrics import ServiceMetrics
+
+log = logging.getLogger("expecta.serve")
+
+OPEN_PATHS = ("/health/", "/v2/health/", "/page/")  # that need no token
+OPEN_PAGES = {"/", "/docs", "/openapi.json", "/favicon.ico"}
+ALWAYS = ("/health/", "/v2/health/", "/metrics")  # that are answered however much waits
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; font-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'"
+)
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "SAMEORIGIN",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": POLICY,
+}
+
+
+class RequestGuard:
+    """What surrounds the service, as ASGI middleware.
+
+    Parameters
+    ----------
+    app, options, metrics
+        The service, and its settings and counts.
+    """
+
+    def __init__(self, app: ASGIApp, options: ServeOptions, metrics: ServiceMetrics) -> None:
+        self.app, self.options, self.metrics = app, options, metrics
+        self._token = None if options.token is None else options.token.encode()
+        self._in_flight = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, path, status = time.perf_counter(), scope["path"], 500
+        request_id = uuid.uuid4().hex[:16]
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers["X-Request-ID"] = request_id
+            await send(message)
+
+        self._in_flight += 1
+        self.metrics.in_flight.inc()
+        try:
+            problem = self._refusal(scope, path)
+            if problem is not None:
+                await problem.response()(scope, receive, answer)
+            else:
+                await self.app(scope, receive, answer)
+        finally:
+            self._in_flight -= 1
+            self.metrics.in_flight.dec()
+            self._record(scope, status, time.perf_counter() - start, request_id)
+
+    def _refusal(self, scope: Scope, path: str) -> ProblemError | None:
+        """Return why a request is not answered at all."""
+        is_open = path.startswith(OPEN_PATHS) or path in OPEN_PAGES
+        if self._token is not None and not is_open and not self._has_token(scope):
+            return ProblemError(
+                401,
+                "this service asks for a token: send the header Authorization: Bearer <token>",
+                {"WWW-Authenticate": "Bearer"},
+            )
+        if self._in_flight > self.options.max_requests and not path.startswith(ALWAYS):
+            return busy(f"{self.options.max_requests} requests are being worked on already")
+        return None
+
+    def _has_token(self, scope: Scope) -> bool:
+        assert self._token is not None
+        given = next((v for k, v in scope["headers"] if k == b"authorization"), b"")
+        word, _, token = given.partition(b" ")
+        same = hmac.compare_digest(token.strip(), self._token)  # in constant time
+        return same and word.lower() == b"bearer"
+
+    def _record(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
+        """Count and log a request: its route, never its address or what it holds."""
+        route = getattr(scope.get("route"), "path", None) or "none"
+        self.metrics.requests.labels(route, scope["method"][:8], status).inc()
+        self.metrics.seconds.labels(route).observe(seconds)
+        if log.isEnabledFor(logging.INFO):
+            facts = {
+                "route": route,
+                "method": scope["method"][:8],
+                "status": status,
+                "milliseconds": round(1000 * seconds, 3),
+                "request": request_id,
+                **scope.get("state", {}).get("facts", {}),
+            }
+            log.info("request", extra=facts)
+
+
+class JsonLines(logging.Formatter):
+    """Writes each record as one line of JSON."""
+
+    KNOWN: ClassVar[set[str]] = set(vars(logging.makeLogRecord({})))
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as JSON: time, level, event, and what came with it."""
+        line: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        line |= {k: v for k, v in vars(record).items() if k not in self.KNOWN and k != "message"}
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=True, default=str)

@@ -1,0 +1,46 @@
+"""Set how a service runs: its limits, and what it lets out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """Limits and permissions of a service, for each of its processes.
+
+    Attributes
+    ----------
+    token
+        What requests must bring as ``Authorization: Bearer``; None lets everyone in. Health,
+        the page and the API's description need none.
+    rows
+        Whether plain averages beside answers come from training rows that a file holds. Without
+        it they come from sums over groups of no row or at least five each. Rows themselves are
+        never in an answer.
+    origins
+        Origins of other pages that browsers may ask from (CORS); none by default.
+    max_bytes, max_rows
+        Of a request. Streams have no limit but one of each line, or batch.
+    max_requests
+        That are worked on or wait; a further one is answered 429.
+    max_questions
+        The same of questions, which take longer than predictions.
+    timeout
+        Seconds after which a question is answered 503, and a client that sends nothing 408.
+    reload_seconds
+        How often model files are looked at; 0 for never.
+    threads
+        That kernels run on; None for one per core.
+    """
+
+    token: str | None = None
+    rows: bool = False
+    origins: tuple[str, ...] = ()
+    max_bytes: int = 16 << 20
+    max_rows: int = 10_000
+    max_requests: int = 512
+    max_questions: int = 32
+    timeout: float = 30.0
+    reload_seconds: float = 1.0
+    threads: int | None = None
