@@ -25,6 +25,7 @@ _KINDS = {
     datetime: "datetime",
     timedelta: "duration",
 }
+_CALENDAR = np.array(["0001-01-01", "9999-12-31T23:59:59.999999"], "M8[us]")
 _UNIT = re.compile(r"'(ms|us|ns)'")
 
 
@@ -86,7 +87,9 @@ def _integers(cells: npt.NDArray[Any], typed: re.Match[str] | None) -> npt.NDArr
 
 
 def _objects(cells: npt.NDArray[Any]) -> list[Any]:
-    """Return Python objects, None where missing."""
+    """Return Python objects, None where missing; times within the years 1 to 9999 that these have."""
+    if cells.dtype.kind == "M":
+        cells = np.clip(cells, *_CALENDAR).astype(cells.dtype)
     missing = np.isnat(cells) if cells.dtype.kind in "mM" else None
     if cells.dtype.kind == "f":
         missing = np.isnan(cells)
