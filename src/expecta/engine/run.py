@@ -20,8 +20,9 @@ from expecta.common.arrays import Floats, Ints
 from expecta.common.progress import Progress
 from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
+from expecta.engine.algebra_kinds import AlgebraKind
 from expecta.engine.algebras import scratch, width
-from expecta.engine.pair_recursion import Operands
+from expecta.engine.operands import Operands
 from expecta.engine.plan import Plan
 from expecta.engine.row_patterns import distinct_rows, number_patterns
 from expecta.engine.schedule import Schedule, Sizes, schedule
@@ -135,10 +136,10 @@ class _Batch:
         flags = np.zeros(len(plan.vtree), np.uint8)
 
         memory = Memory(shared, flags, self.maps, todo.states, todo.room)
-        pair = Operands(plan.p, plan.g, constants, plan.pairs)
+        pair, kind = Operands(plan.p, plan.g, constants, plan.pairs), AlgebraKind.of(algebra)
 
         def do(steps: Ints, first: int, last: int) -> None:
-            walk(algebra, pair, steps, memory, np.zeros(todo.local_size), lanes, first, last)
+            walk(kind, pair, steps, memory, np.zeros(todo.local_size), lanes, first, last)
 
         work = sum(todo.group_cost) + todo.upper_cost * n
         threads = current().n_threads() if work > MIN_THREADED_PRODUCTS else 1

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from expecta.common.arrays import Floats
 from expecta.common.kernels import U, helper, kernel
-from expecta.engine.algebras.algebra_operations import width
+from expecta.engine.algebra_kinds import AlgebraKind
 from expecta.engine.layers import WeightedLayers
-from expecta.engine.pair_recursion import Operands, Room, inner, leaf
+from expecta.engine.operands import Operands, Room
+from expecta.engine.pair_recursion import inner, leaf
 from expecta.engine.pairing import Pairing
 from expecta.engine.probabilities import Children
 
@@ -45,7 +46,7 @@ class Memory(NamedTuple):
 
 @kernel
 def walk(
-    algebra: Any,
+    kind: AlgebraKind,
     pair: Operands,
     steps: Array,
     memory: Memory,
@@ -82,7 +83,7 @@ def walk(
                 if p.variable[v] >= 0:
                     first_state = steps[step, STATES] + start * p.cardinality[v]
                     has_exponents = leaf(
-                        algebra, pair, v, states, first_state, live, local, here, lanes
+                        kind, pair, v, states, first_state, live, local, here, lanes
                     )
                 else:
                     for side in range(2):
@@ -95,7 +96,7 @@ def walk(
                             first = steps[step, field + CHILD_MAP] + base + start
                             for i in range(lanes):
                                 lane_of[i] = maps[first + min(i, live - 1)]
-                            vectors = _vectors(algebra, p, pairs, child)
+                            vectors = _vectors(kind.width, p, pairs, child)
                             for k in range(vectors):  # one lane for each of the block
                                 a, b = U(at[side] + k * child_stride), U(room[side] + k * lanes)
                                 for i in range(U(lanes)):
@@ -103,13 +104,13 @@ def walk(
                             at[side] = room[side]
                             scaled[side] = flags[child] > 0
                     children = Children(at[0], scaled[0], at[1], scaled[1])
-                    has_exponents = inner(algebra, pair, v, local, children, here, lanes)
+                    has_exponents = inner(kind, pair, v, local, children, here, lanes)
                 if stride == 0:
                     local_flags[v] = has_exponents
                 else:
                     if has_exponents:
                         flags[v] = 1
-                    for k in range(_vectors(algebra, p, pairs, v)):
+                    for k in range(_vectors(kind.width, p, pairs, v)):
                         to = U(steps[step, OUT] + k * stride + base + start)
                         o = U(out + k * lanes)
                         for i in range(U(live)):
@@ -117,7 +118,7 @@ def walk(
 
 
 @helper
-def _vectors(algebra: Any, p: WeightedLayers, pairs: Pairing, v: int) -> int:
+def _vectors(width: int, p: WeightedLayers, pairs: Pairing, v: int) -> int:
     """Count the vectors of a layer: q, exponent of q, and the states of its pairs."""
     nodes = p.node_start[v + 1] - p.node_start[v]
-    return int(2 * nodes + (pairs.pair_start[v + 1] - pairs.pair_start[v]) * width(algebra))
+    return int(2 * nodes + (pairs.pair_start[v + 1] - pairs.pair_start[v]) * width)

@@ -87,7 +87,7 @@ def _integers(cells: npt.NDArray[Any], typed: re.Match[str] | None) -> npt.NDArr
 
 
 def _objects(cells: npt.NDArray[Any]) -> list[Any]:
-    """Return Python objects, None where missing; times within the years 1 to 9999 that these have."""
+    """Return Python objects, None where missing; these have times of the years 1 to 9999."""
     if cells.dtype.kind == "M":
         cells = np.clip(cells, *_CALENDAR).astype(cells.dtype)
     missing = np.isnat(cells) if cells.dtype.kind in "mM" else None

@@ -3,9 +3,9 @@
 The recursion of a pair needs six operations on the states of pairs, and an algebra's
 ``width``, ``scratch`` and ``constants``. A state is
 ``width`` numbers for each of ``lanes`` rows, at an offset of one long array z.
-An algebra is a NamedTuple type; numba picks the implementation by that type, so
-one walk is compiled into one loop per algebra. The bodies here do the same where
-kernels are plain Python.
+An algebra is a NamedTuple type; numba picks the implementation by that type, so the
+pairs of a layer are compiled into one loop per algebra. The bodies here do the same
+where kernels are plain Python.
 """
 
 from __future__ import annotations

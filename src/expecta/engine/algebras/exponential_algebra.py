@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from expecta.common.arrays import Floats, Ints
+from expecta.common.kernels import helper
 from expecta.engine.algebras.algebra_operations import clear as empty
 from expecta.engine.layers import TINY, UNIT, number_and_exponent
 from expecta.engine.probabilities import power
@@ -113,7 +113,7 @@ def unit(algebra: Exponential, c: Floats, e: int, z: Floats, out: int, w: int, l
             _add(z, out + 2 * k * lanes + i, lanes, c[e, 2 * k] * weight, scale)
 
 
-@register_jitable  # type: ignore[untyped-decorator]
+@helper
 def _near_one(number: float, exponent: float) -> tuple[float, float]:
     """Bring a number into [2^-256, 2^256)."""
     if number > 0.0:
@@ -126,7 +126,7 @@ def _near_one(number: float, exponent: float) -> tuple[float, float]:
     return number, exponent
 
 
-@register_jitable  # type: ignore[untyped-decorator]
+@helper
 def _add(z: Floats, at: int, lanes: int, number: float, exponent: float) -> None:
     """Add a number and exponent to those at ``at``."""
     if number > 0.0:

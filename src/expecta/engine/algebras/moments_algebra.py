@@ -12,10 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from expecta.common.arrays import Floats, Ints
-from expecta.common.kernels import U
+from expecta.common.kernels import U, helper
 from expecta.engine.algebras.algebra_operations import scale as weigh
 
 
@@ -160,7 +159,7 @@ def unit(algebra: Moments, c: Floats, e: int, z: Floats, out: int, w: int, lanes
         z[o + i] += z[mass + i]
 
 
-@register_jitable  # type: ignore[untyped-decorator]
+@helper
 def _merge(
     order: int,
     z: Floats,

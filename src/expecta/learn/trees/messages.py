@@ -87,7 +87,7 @@ def patterns_up(tree: TreePass) -> None:
     """Send messages up through the shared nodes."""
     tables, patterns, shared = tree
     log_scale = shared.log_scale
-    index = np.empty(np.max(np.diff(patterns.start)), np.int64)
+    index = np.empty(_largest(patterns.start), np.int64)
     for v in range(len(tables.states)):
         if not patterns.shared[v]:
             continue
@@ -217,7 +217,7 @@ def patterns_down(tree: TreePass, buffer: Floats, sums: DownSums) -> None:
     """Send posteriors down through the shared nodes, all rows of a pattern at once."""
     tables, patterns, shared = tree
     down, counts, leaf_counts = sums
-    index = np.empty(np.max(np.diff(patterns.start)), np.int64)
+    index = np.empty(_largest(patterns.start), np.int64)
     for v in range(len(tables.states) - 1, -1, -1):
         if not patterns.shared[v]:
             continue
@@ -240,6 +240,15 @@ def patterns_down(tree: TreePass, buffer: Floats, sums: DownSums) -> None:
 
 
 # -- steps ----------------------------------------------------------------------------
+
+
+@helper
+def _largest(start: Ints) -> int:
+    """Return the largest difference: NumPy's functions for it take seconds to compile."""
+    most = 0
+    for k in range(len(start) - 1):
+        most = max(most, start[k + 1] - start[k])
+    return most
 
 
 @helper

@@ -175,7 +175,8 @@ def _maximise(
         to = out[b_start[v] : b_start[v + 1]].reshape(k, card)
         marginal = curves.marginal[first : first + card]
         if k > strengths.shared:
-            to[:] = theta[b_start[v] : b_start[v + 1]].reshape(k, card)
+            for b in range(b_start[v], b_start[v + 1]):
+                out[b] = theta[b]
             continue
         for s in range(k):
             for b in range(card):
