@@ -14,7 +14,7 @@ import pytest
 from pyarrow import csv, feather, parquet
 
 from commands import bad, good, parsed, people, run
-from expecta import ChowLiu, CircuitClassifier, CircuitRegressor
+from expecta import ChowLiu, CircuitClassifier, CircuitRegressor, Encoder
 from expecta.cli import table_files
 
 ROWS = {
@@ -171,6 +171,18 @@ def test_probabilities_are_the_library_s(place):
         assert row["region_predicted"] == label
         for share, one in zip(shares, model.classes_, strict=True):
             assert row[f"region_probability_{one}"] == pytest.approx(share, abs=1e-12)
+
+
+def test_a_table_without_a_column_of_times(tmp_path):
+    days = [f"2024-01-{1 + i % 28:02d}" for i in range(60)]
+    table = {"day": days, "age": list(range(60)), "cost": [2.0 * i for i in range(60)]}
+    path = tmp_path / "model.expecta"
+    CircuitRegressor(density=ChowLiu(), encoder=Encoder(kinds={"day": "date"}), max_splits=1).fit(
+        {name: table[name] for name in ("day", "age")}, table["cost"]
+    ).save(path)
+    found = parsed("predict", path, "-", stdin="age\n40\n")
+    want = CircuitRegressor.load(path).predict({"day": [None], "age": [40]})
+    assert list(found["rows"][0].values()) == pytest.approx(want, rel=1e-12)
 
 
 def test_no_column_is_overwritten(place, tmp_path):

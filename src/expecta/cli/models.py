@@ -17,7 +17,7 @@ from expecta.common.text import suggestion
 from expecta.estimators.expected_estimator import ExpectedEstimator
 from expecta.tables.category_column import CategoryColumn
 from expecta.tables.column import Column
-from expecta.tables.row_reader import absent_columns
+from expecta.tables.row_reader import arrow_columns
 
 MAX_SHOWN = 3  # unseen values that a note names
 
@@ -75,15 +75,10 @@ def _is_text(column: Column) -> bool:
 
 def _aligned(model: ExpectedEstimator, table: Any) -> Any:
     """Return the model's columns of an Arrow table; those that it lacks are unknown."""
-    import pyarrow as pa
-
     names = [column.name for column in model.encoder_.columns_]
-    missing = absent_columns(table.column_names, names)
+    rows, missing = arrow_columns(table, names)
     if missing:
         note(f"the table has no column {', '.join(map(repr, missing))}: unknown in every row")
-    nothing = pa.nulls(table.num_rows, pa.float64())
-    columns = {name: nothing if name in missing else table.column(name) for name in names}
-    rows = pa.table(columns)
     _tell_unseen(model, rows)
     return rows
 

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -72,6 +73,15 @@ def absent_columns(
             f"add it with None in every row"
         )
     return absent
+
+
+def arrow_columns(table: Any, columns: list[str]) -> tuple[Any, list[str]]:
+    """Return a model's columns of an Arrow table or batch, and those that it lacks: all null."""
+    import pyarrow as pa
+
+    absent = absent_columns(table.schema.names, columns)
+    nothing = pa.nulls(table.num_rows)  # of no type, which a column of any kind takes
+    return pa.table({n: nothing if n in absent else table.column(n) for n in columns}), absent
 
 
 def _warn(message: str) -> None:
