@@ -201,7 +201,8 @@ def test_commands_all_speak_json():
 
     for commands in PANELS.values():
         for name in commands:
-            assert "--json" in good(name, "--help"), name
+            if name != "serve":  # whose answers are those of its addresses
+                assert "--json" in good(name, "--help"), name
 
 
 def test_commands_are_documented():
@@ -222,6 +223,8 @@ def test_documented_commands_run(tmp_path, monkeypatch):
     for page in (ROOT / "README.md", ROOT / "docs" / "command-line.md"):
         for line in re.findall(r"^expecta (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE):
             words = shlex.split(line, comments=True)
+            if words[0] == "serve":  # tests/serve runs it
+                continue
             if words[0] == "fit":
                 words += ["--density", "chow-liu", "--max-bins", "8"]
             good(*words)

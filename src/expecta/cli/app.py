@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from expecta import __version__
-from expecta.cli import file_commands, fitting, predicting, questions
+from expecta.cli import file_commands, fitting, predicting, questions, serving
 from expecta.cli.output import note, one_line, refuse_overwriting
 
 
@@ -90,7 +90,7 @@ def options(
     """Take options that all commands have."""
 
 
-INPUTS = ("model", "table", "file", "source", "vtree_file")
+INPUTS = ("model", "table", "file", "source", "vtree_file", "token_file")
 OUTPUTS = ("output", "plot")
 
 
@@ -108,7 +108,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 PANELS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Learn and predict": {"fit": fitting.fit, "predict": predicting.predict},
-    "Ask a model": questions.COMMANDS,
+    "Ask a model": {**questions.COMMANDS, "serve": serving.serve},
     "Files": file_commands.FILE_COMMANDS,
     "Try it": file_commands.TRY_COMMANDS,
 }

@@ -91,7 +91,7 @@ def predict_rows(
     model
         An estimator that has learned.
     X
-        Rows, as ``predict`` takes them.
+        Rows, as ``predict`` takes them, or as the expected model has read them.
     std, interval, quantiles
         Whether to add the spread of the model's output, an interval of this coverage, and
         quantiles of these levels. Regression only.
@@ -107,7 +107,7 @@ def predict_rows(
             "try proba"
         )
     expected = model.expected_model
-    rows = expected.rows(X)
+    rows = X if isinstance(X, ModelRows) else expected.rows(X)
     with OneWarning():
         answers = expected.answer(rows, std=std)
         impossible: Bools = np.any(np.isnan(answers.mean), axis=1)

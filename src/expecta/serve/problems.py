@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from http import HTTPStatus
 from typing import Any
 
@@ -18,6 +19,14 @@ from expecta.common.text import printable
 
 MEDIA_TYPE = "application/problem+json"
 MAX_DETAIL = 2000  # characters
+
+
+def to_json(document: Any) -> bytes:
+    """Write a document as JSON: numbers to the last bit, NaN as null."""
+    try:
+        return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:  # half a character, or an integer beyond 64 bits
+        return json.dumps(document, ensure_ascii=True, allow_nan=False, default=str).encode()
 
 
 class ProblemError(Exception):
@@ -55,7 +64,7 @@ class ProblemError(Exception):
     def response(self) -> Response:
         """Return the answer."""
         return Response(
-            orjson.dumps(self.document(), default=str),
+            to_json(self.document()),
             self.status,
             headers=self.headers,
             media_type=MEDIA_TYPE,

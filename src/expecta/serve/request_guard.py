@@ -18,7 +18,7 @@ from expecta.serve.service_metrics import ServiceMetrics
 
 log = logging.getLogger("expecta.serve")
 
-OPEN_PATHS = ("/health/", "/v2/health/", "/page/")  # that need no token
+OPEN_PATHS = ("/health/", "/v2/health/", "/page/", "/api-page/")  # that need no token
 OPEN_PAGES = {"/", "/docs", "/openapi.json", "/favicon.ico"}
 ALWAYS = ("/health/", "/v2/health/", "/metrics")  # that are answered however much waits
 POLICY = (
@@ -123,7 +123,7 @@ class RequestGuard:
 class JsonLines(logging.Formatter):
     """Writes each record as one line of JSON."""
 
-    KNOWN: ClassVar[set[str]] = set(vars(logging.makeLogRecord({})))
+    KNOWN: ClassVar[set[str]] = {"message", "color_message", *vars(logging.makeLogRecord({}))}
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as JSON: time, level, event, and what came with it."""
@@ -133,7 +133,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "event": record.getMessage(),
         }
-        line |= {k: v for k, v in vars(record).items() if k not in self.KNOWN and k != "message"}
+        line |= {k: v for k, v in vars(record).items() if k not in self.KNOWN}
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=True, default=str)

@@ -24,8 +24,8 @@ class ServeOptions:
         Of a request. Streams have no limit but one of each line, or batch.
     max_requests
         That are worked on or wait; a further one is answered 429.
-    max_questions
-        The same of questions, which take longer than predictions.
+    max_questions, max_streams
+        The same of questions, which take longer than predictions, and of streams of rows.
     timeout
         Seconds after which a question is answered 503, and a client that sends nothing 408.
     reload_seconds
@@ -41,6 +41,7 @@ class ServeOptions:
     max_rows: int = 10_000
     max_requests: int = 512
     max_questions: int = 32
+    max_streams: int = 16
     timeout: float = 30.0
     reload_seconds: float = 1.0
     threads: int | None = None

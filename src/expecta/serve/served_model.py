@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,14 @@ class PredictOptions(NamedTuple):
     quantiles: tuple[float, ...] | None = None
     proba: bool = False
     error: bool = False
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether rows of several requests may be computed together: no bit depends on the others.
+
+        The last bit of a quantile does, as the library's depends on the other rows of a table.
+        """
+        return self.interval is None and self.quantiles is None
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `predict_rows`."""
@@ -209,6 +218,16 @@ class ServedModel:
         from expecta.serve.served_card import served_card
 
         return served_card(self)
+
+    @cached_property
+    def report(self) -> str:
+        """A page about the model: see `write_report`."""
+        from expecta.report import write_report
+
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "report.html"
+            write_report(self.model, path)
+            return path.read_text("utf-8")
 
 
 def json_predictions(predicted: RowPredictions, options: PredictOptions) -> list[dict[str, Any]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 LATENCY_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the variable that names where processes share their counts
@@ -51,6 +52,25 @@ class ServiceMetrics:
         """Return all counts in the text format of Prometheus."""
         if FOLDER not in os.environ:
             return generate_latest(self.registry)
+        _forget_dead(os.environ[FOLDER])
         shared = CollectorRegistry()
         MultiProcessCollector(shared)  # type: ignore[no-untyped-call]
         return generate_latest(shared)
+
+
+def _forget_dead(folder: str) -> None:
+    """Leave out what processes that are gone had in flight."""
+    for path in Path(folder).glob("gauge_live*_*.db"):
+        number = path.stem.rpartition("_")[2]
+        if number.isdigit() and not _is_alive(int(number)):
+            mark_process_dead(int(number), folder)  # type: ignore[no-untyped-call]
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

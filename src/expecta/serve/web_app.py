@@ -2,66 +2,46 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from html import unescape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-import orjson
 from fastapi import FastAPI, Request
-from pydantic import Field, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from expecta import __version__
-from expecta.common.text import suggestion
 from expecta.serve.asked_questions import QUESTIONS, AskedQuestion, StrictModel
-from expecta.serve.json_rows import has_evidence
 from expecta.serve.model_registry import ModelEntry, ModelRegistry
 from expecta.serve.one_case import CaseRequest, answer_case
-from expecta.serve.problems import MEDIA_TYPE, ProblemError
+from expecta.serve.open_inference import add_open_inference
+from expecta.serve.prediction_requests import PredictRequest, answer_predictions
+from expecta.serve.problems import ProblemError
+from expecta.serve.request_bodies import (
+    RESPONSES,
+    RETRY,
+    body_schema,
+    check_rows,
+    content_type,
+    json_response,
+    read_request,
+)
 from expecta.serve.request_guard import RequestGuard
+from expecta.serve.row_streams import ARROW, NDJSON, StreamAnswers
 from expecta.serve.serve_options import ServeOptions
-from expecta.serve.served_model import PredictOptions
 from expecta.serve.service_metrics import ServiceMetrics
 
 log = logging.getLogger("expecta.serve")
 
-JSON = "application/json"
-RETRY = {"Retry-After": "1"}
-STATUSES = {
-    400: "The body cannot be read.",
-    401: "A token is asked for.",
-    404: "There is no such model or page.",
-    405: "The address takes another method.",
-    408: "The body did not arrive in time.",
-    413: "The body, or its number of rows, is too large.",
-    415: "The body is of a type that is not read here.",
-    422: "The request cannot be answered; the problem names column, value and row.",
-    429: "Too much is waiting; try again after the time in Retry-After.",
-    503: "Not ready yet, or no answer within the time limit.",
-}
-PROBLEM_SCHEMA = {
-    "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "column": {"type": "string"},
-        "row": {"type": "integer"},
-    },
-}
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"description": text, "content": {MEDIA_TYPE: {"schema": PROBLEM_SCHEMA}}}
-    for status, text in STATUSES.items()
-}
+REPORT_SECONDS = 300.0  # that a report may take; it is kept
 ABOUT = (
     "What models predict, and how sure they are, when some of their inputs are unknown. Rows are "
     'objects from columns to values; a cell may be a value, `null` or `"NaN"` (unknown, as is an '
@@ -69,22 +49,6 @@ ABOUT = (
     "such objects, or texts such as `smoker == 'yes' and age < 30`. Errors are problem details "
     "(RFC 9457). Numbers are those of the Python library, to the last bit."
 )
-
-
-class PredictRequest(StrictModel):
-    """Rows, and what to predict of them."""
-
-    rows: dict[str, Any] | list[dict[str, Any]] = Field(description="One row, or several.")
-    std: bool = Field(False, description="Add the spread of the model's output.")
-    interval: float | None = Field(None, gt=0, lt=1, description="Add an interval of y.")
-    quantiles: list[float] | None = Field(None, max_length=1000, description="Of y, by level.")
-    proba: bool = Field(False, description="Add the probability of each class.")
-    error: bool = Field(False, description="Add the error of each class's probability.")
-
-    def options(self) -> PredictOptions:
-        """Return what to add, as a key that requests share."""
-        levels = None if self.quantiles is None else tuple(self.quantiles)
-        return PredictOptions(self.std, self.interval, levels, self.proba, self.error)
 
 
 class ScoreRequest(StrictModel):
@@ -134,7 +98,8 @@ def app(models: Mapping[str, Any], options: ServeOptions | None = None) -> FastA
     _handle_errors(service)
     _add_health(service, registry, metrics)
     _add_models(service, registry, options)
-    _add_pages(service)
+    _add_pages(service, registry)
+    add_open_inference(service, registry, options)
     service.add_middleware(RequestGuard, options=options, metrics=metrics)
     if options.origins:
         service.add_middleware(
@@ -146,98 +111,14 @@ def app(models: Mapping[str, Any], options: ServeOptions | None = None) -> FastA
     return service
 
 
-def json_response(document: Any, status: int = 200, **headers: str) -> Response:
-    """Return a document as JSON: numbers to the last bit, NaN as null."""
-    body = orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
-    return Response(body, status, headers=headers or None, media_type=JSON)
-
-
-# -- what requests hold -------------------------------------------------------------------
-
-
-async def read_body(request: Request, options: ServeOptions) -> bytes:
-    """Read a body within the limits of size and time."""
-    declared = request.headers.get("content-length", "0")
-    if declared.isdigit() and int(declared) > options.max_bytes:
-        raise _too_large(options)
-    chunks, size = [], 0
-    try:
-        async with asyncio.timeout(options.timeout):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > options.max_bytes:
-                    raise _too_large(options)
-                chunks.append(chunk)
-    except TimeoutError:
-        raise ProblemError(
-            408,
-            f"the body did not arrive within {options.timeout:g} seconds",
-            {"Connection": "close"},
-        ) from None
-    return b"".join(chunks)
-
-
-def _too_large(options: ServeOptions) -> ProblemError:
-    return ProblemError(
-        413,
-        f"the body is larger than {options.max_bytes:,} bytes; send less, or a stream of rows",
-        {"Connection": "close"},
-    )
-
-
-def check_rows(count: int, options: ServeOptions) -> None:
-    """Refuse more rows than one request may have."""
-    if count > options.max_rows:
-        raise ProblemError(
-            413,
-            f"{count:,} rows are more than {options.max_rows:,}; send less, or a stream of rows",
-        )
-
-
-async def read_request(request: Request, model: type[StrictModel], options: ServeOptions) -> Any:
-    """Read a body of JSON."""
-    kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
-    if kind != JSON:
-        raise ProblemError(415, f"this address takes {JSON}, not {kind:.80}")
-    return parse_request(await read_body(request, options), model)
-
-
-def parse_request(body: bytes, model: type[StrictModel]) -> Any:
-    """Read a request; a problem says which field is wrong."""
-    try:
-        return model.model_validate_json(body)
-    except ValidationError as error:
-        raise _invalid(error, model) from None
-
-
-def _invalid(error: ValidationError, model: type[StrictModel]) -> ProblemError:
-    parts, status = [], 422
-    for one in error.errors(include_url=False, include_context=False)[:10]:
-        name = ".".join(str(part) for part in one["loc"])[:200]
-        if one["type"] == "json_invalid":
-            status = 400
-            parts.append(f"the body is no JSON: {one['msg'].removeprefix('Invalid JSON: ')}")
-        elif one["type"] == "extra_forbidden":
-            near = suggestion(name, model.model_fields)
-            parts.append(f"there is no field {name!r}; {near}")
-        else:
-            parts.append(f"{name or 'the body'}: {one['msg']}")
-    return ProblemError(status, "; ".join(dict.fromkeys(parts)))
-
-
-def body_schema(model: type[StrictModel], *more: str) -> dict[str, Any]:
-    """Return the part of an operation's description that says what its body is."""
-    content: dict[str, Any] = {JSON: {"schema": model.model_json_schema()}}
-    content |= {kind: {"schema": {"type": "string", "format": "binary"}} for kind in more}
-    return {"requestBody": {"required": True, "content": content}}
-
-
 # -- routes -------------------------------------------------------------------------------
 
 
 def _handle_errors(service: FastAPI) -> None:
-    async def on_problem(_: Request, error: Exception) -> Response:
+    async def on_problem(request: Request, error: Exception) -> Response:
         assert isinstance(error, ProblemError)
+        if request.url.path.startswith("/v2/"):  # what the protocol calls it
+            error.where["error"] = error.detail
         return error.response()
 
     async def on_http(_: Request, error: Exception) -> Response:
@@ -282,6 +163,8 @@ def _add_health(service: FastAPI, registry: ModelRegistry, metrics: ServiceMetri
 
 
 def _add_models(service: FastAPI, registry: ModelRegistry, options: ServeOptions) -> None:
+    streams = StreamAnswers(registry, options)
+
     def entry_of(name: str, request: Request) -> ModelEntry:
         entry = registry.get(name)
         request.state.facts = {"model": name}
@@ -315,12 +198,15 @@ def _add_models(service: FastAPI, registry: ModelRegistry, options: ServeOptions
         "/models/{name}/predict",
         tags=["rows"],
         summary="Predict for rows with unknown cells",
-        openapi_extra=body_schema(PredictRequest),
+        openapi_extra=_stream_parameters() | body_schema(PredictRequest, NDJSON, ARROW),
     )
     async def predict(name: str, request: Request) -> Response:
         entry = entry_of(name, request)
+        kind = content_type(request)
+        if kind in (NDJSON, ARROW):
+            return await streams(entry, request, kind)
         given = await read_request(request, PredictRequest, options)
-        return json_response(await _predict(entry, given, request, registry, options))
+        return json_response(await answer_predictions(entry, given, request, registry, options))
 
     @service.post(
         "/models/{name}/score",
@@ -352,6 +238,23 @@ def _add_models(service: FastAPI, registry: ModelRegistry, options: ServeOptions
         _add_question(service, question, entry_of, registry, options)
 
 
+def _stream_parameters() -> dict[str, Any]:
+    """Describe what streams of rows have in their address, and JSON in its body."""
+    types = {"std": "boolean", "interval": "number", "quantiles": "string", "proba": "boolean"}
+    return {
+        "parameters": [
+            {
+                "name": name,
+                "in": "query",
+                "required": False,
+                "description": "Of streams of rows; JSON has it in its body.",
+                "schema": {"type": kind},
+            }
+            for name, kind in types.items()
+        ]
+    }
+
+
 def _add_question(
     service: FastAPI,
     question: AskedQuestion,
@@ -381,63 +284,33 @@ def _add_question(
     )
 
 
-async def _predict(
-    entry: ModelEntry,
-    given: PredictRequest,
-    request: Request,
-    registry: ModelRegistry,
-    options: ServeOptions,
-) -> dict[str, Any]:
-    """Answer a request for predictions, together with others that wait."""
-    served = entry.served
-    served.check_predicts()
-    rows = [given.rows] if isinstance(given.rows, dict) else given.rows
-    check_rows(len(rows), options)
-    one = isinstance(given.rows, dict)
-    cells = [served.rows.row(row, None if one else i) for i, row in enumerate(rows)]
-    wanted = given.options()
-    if any(map(has_evidence, cells)):
-        predictions = await registry.questions.run(partial(served.predict_all, cells, wanted))
-    else:
-        predictions = await entry.batches.answer(cells, wanted)
-    remarks = [
-        remark
-        for i, row in enumerate(cells)
-        for remark in served.rows.unseen(row, None if one else i)
-    ]
-    impossible = [i for i, row in enumerate(predictions) if row["error"] is None]
-    _count(registry, served.name, len(rows), len(impossible), len(remarks))
-    request.state.facts["rows"] = len(rows)
-    if impossible:
-        remarks.append(
-            f"{len(impossible)} of {len(rows)} rows have probability zero under the learned "
-            f"density, the first is row {impossible[0]}: nothing is predicted of them."
-        )
-    exact = all(row["error"] == 0 for row in predictions)
-    return {
-        "model": served.name,
-        "version": served.version,
-        "target": served.target,
-        "predictions": predictions,
-        "exact": exact,
-        "exactness": served.exactness,
-        "remarks": remarks,
-    }
-
-
-def _count(registry: ModelRegistry, name: str, rows: int, impossible: int, unseen: int) -> None:
-    metrics = registry.metrics
-    metrics.rows.labels(name).inc(rows)
-    if impossible:
-        metrics.impossible.labels(name).inc(impossible)
-    if unseen:
-        metrics.unseen.labels(name).inc(unseen)
-
-
-def _add_pages(service: FastAPI) -> None:
-    folder = str(files("expecta.serve") / "page")
-    service.mount("/page", StaticFiles(directory=folder), name="page")
+def _add_pages(service: FastAPI, registry: ModelRegistry) -> None:
+    """Add the page, the API's page, and reports: files of the package, and nothing else."""
+    folder = Path(str(files("expecta.serve")))
+    service.mount("/page", StaticFiles(directory=folder / "page"), name="page")
+    service.mount("/api-page", StaticFiles(directory=folder / "api_page"), name="api-page")
 
     @service.get("/", include_in_schema=False)
     async def index() -> Response:
-        return RedirectResponse("/docs")
+        page = folder / "page" / "index.html"
+        return FileResponse(page) if page.is_file() else RedirectResponse("/docs")
+
+    @service.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return FileResponse(folder / "api_page" / "index.html")
+
+    @service.get(
+        "/models/{name}/report",
+        tags=["models"],
+        summary="A report on a model, as a page",
+        response_class=HTMLResponse,
+    )
+    async def report(name: str, request: Request) -> Response:
+        entry = registry.get(name)
+        request.state.facts = {"model": name}
+        served = entry.served
+        served.check_predicts()
+        page = await registry.questions.run(lambda: served.report, timeout=REPORT_SECONDS)
+        policy = re.search(r'Security-Policy" content="([^"]*)"', page)
+        headers = {} if policy is None else {"Content-Security-Policy": unescape(policy[1])}
+        return HTMLResponse(page, headers=headers)
