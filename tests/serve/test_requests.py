@@ -179,7 +179,7 @@ def test_pages_have_a_strict_policy(client):
     page = client.get("/docs").text
     assert "http://" not in page
     assert "https://" not in page
-    assert client.get("/").status_code in (200, 307)
+    assert client.get("/").status_code == 200
 
 
 def test_the_report_is_a_page_of_its_own(client):

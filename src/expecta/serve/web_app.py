@@ -15,7 +15,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from expecta import __version__
@@ -292,8 +292,7 @@ def _add_pages(service: FastAPI, registry: ModelRegistry) -> None:
 
     @service.get("/", include_in_schema=False)
     async def index() -> Response:
-        page = folder / "page" / "index.html"
-        return FileResponse(page) if page.is_file() else RedirectResponse("/docs")
+        return FileResponse(folder / "page" / "index.html")
 
     @service.get("/docs", include_in_schema=False)
     async def docs() -> Response:

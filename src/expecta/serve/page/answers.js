@@ -1,0 +1,134 @@
+// Pieces of answers that several views show.
+
+import { h, name } from "./elements.js";
+import { change, figure, output, percent } from "./numbers.js";
+
+/** A problem that the service named, for people to read. */
+export function problemBox(error) {
+  const problem = error.document ?? {};
+  const where = problem.query !== undefined && problem.position !== undefined
+    ? h("pre", { class: "where" }, `${problem.query}\n${" ".repeat(Math.max(problem.position, 0))}^`) : null;
+  return h("div", { class: "problem", role: "alert" }, h("strong", null, "No answer. "), name(error.message, 1200), where);
+}
+
+/** Whether a number can be trusted: first what it rests on, then what is exact. */
+export function trust(group, target) {
+  const remarks = group.remarks ?? [];
+  const lines = [];
+  let few = false;
+  const combined = combinedMean(group);
+  if (combined) lines.push(combined);
+  if (group.rows !== null && group.rows !== undefined) {
+    few = group.rows < 5;
+    const count = `${figure(group.rows)} training ${group.rows === 1 ? "row" : "rows"}`;
+    lines.push(few
+      ? h("span", null, h("strong", null, `Take care: ${group.rows === 0 ? "no training row" : `only ${count}`} like this. `),
+        "The answer rests on what the learned density makes of similar rows.")
+      : h("span", null, h("strong", null, `${count} like this`),
+        group.rows_mean ? [": the average of their ", name(target ?? group.name), ` is ${output(group.rows_mean.mean, group.is_probability)} (95% interval ${output(group.rows_mean.low, group.is_probability)} to ${output(group.rows_mean.high, group.is_probability)}).`] : "."));
+  }
+  return h("div", { class: few ? "trust care" : "trust" },
+    lines.map((line) => h("p", null, line)),
+    remarks.map((remark) => h("p", { class: "note" }, name(remark, 600))),
+    exactness(group));
+}
+
+/** How exact the arithmetic is, in a few words, and in full on request. */
+function exactness(group) {
+  const word = group.error === 0 ? "The arithmetic is exact, given the learned density."
+    : group.error > 0 ? `The arithmetic is within ${figure(group.error)}, given the learned density.` : "What is exact";
+  return h("details", { class: "exactness" }, h("summary", null, word), h("p", { class: "note" }, group.exactness));
+}
+
+/** The mean from model and rows together, where the service gives it. */
+function combinedMean(group) {
+  const combined = group.combined;
+  if (!combined || typeof combined !== "object" || typeof combined.mean !== "number") return null;
+  const is = group.is_probability;
+  const parts = [];
+  if (typeof group.mean === "number") parts.push(`model ${output(group.mean, is)}`);
+  if (group.rows_mean) parts.push(`rows ${output(group.rows_mean.mean, is)}`);
+  const error = typeof combined.standard_error === "number" ? ` ± ${figure(combined.standard_error)}` : "";
+  return h("span", null, h("strong", null, `Model and rows together: ${output(combined.mean, is)}${error}`), parts.length ? ` (${parts.join(", ")}).` : ".");
+}
+
+/** Horizontal bars with words at both sides: [label, value text, share of the width, kind]. */
+export function bars(rows, caption) {
+  return h("ol", { class: "bars", "aria-label": caption }, rows.map(({ label, text, from = 0, to, kind = "", title }) => {
+    const bar = h("span", { class: `bar ${kind}` });
+    bar.style.left = `${100 * Math.min(from, to)}%`;
+    bar.style.width = `${100 * Math.abs(to - from)}%`;
+    return h("li", { title }, h("span", { class: "bar-label" }, label), h("span", { class: "bar-track", "aria-hidden": "true" }, bar), h("span", { class: "bar-text" }, text));
+  }));
+}
+
+/** What each known column adds, from everyone's mean to the prediction. */
+export function contributionBars(contributions, isProbability, row = 0) {
+  const known = contributions.columns
+    .map((column, i) => ({ column, value: contributions.values[row][i], text: contributions.known[row][i] }))
+    .filter((one) => one.value !== null)
+    .sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  let at = contributions.base;
+  const stops = known.map((one) => ({ ...one, from: at, to: (at += one.value) }));
+  const all = [contributions.base, contributions.prediction[row], ...stops.map((stop) => stop.to)];
+  const [low, high] = [Math.min(...all), Math.max(...all)];
+  const place = (value) => (high > low ? (value - low) / (high - low) : 0);
+  return bars([
+    { label: "nothing known", text: output(contributions.base, isProbability), from: place(contributions.base) - 0.004, to: place(contributions.base) + 0.004, kind: "base" },
+    ...stops.map((stop) => ({
+      label: [name(stop.column, 24), " ", h("span", { class: "known" }, name(stop.text, 24))],
+      text: change(stop.value, isProbability), from: place(stop.from), to: place(stop.to), kind: stop.value < 0 ? "less" : "more",
+    })),
+    { label: "this case", text: output(contributions.prediction[row], isProbability), from: place(contributions.prediction[row]) - 0.004, to: place(contributions.prediction[row]) + 0.004, kind: "base" },
+  ], "What each known column adds");
+}
+
+/** A table: columns of [heading, cells, format]. */
+export function table(caption, columns) {
+  const length = columns[0][1].length;
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, h("table", null,
+    h("caption", { class: "hidden" }, caption),
+    h("thead", null, h("tr", null, columns.map(([heading, , format]) => h("th", { scope: "col", class: format ? "number" : null }, name(heading))))),
+    h("tbody", null, Array.from({ length }, (_, i) => h("tr", null, columns.map(([, cells, format], at) =>
+      h(at === 0 ? "th" : "td", { scope: at === 0 ? "row" : null, class: format ? "number" : null }, format ? format(cells[i]) : name(cells[i] ?? "—", 60))))))));
+}
+
+/** The same columns as a file: numbers to the last digit, texts that no spreadsheet runs. */
+export function csvText(columns) {
+  const cell = (value) => {
+    if (value === null || value === undefined) return "";
+    if (typeof value === "number" || typeof value === "boolean") return String(value);
+    const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  const lines = [columns.map(([heading]) => cell(heading))];
+  for (let i = 0; i < columns[0][1].length; i += 1) lines.push(columns.map(([, cells]) => cell(cells[i])));
+  return `${lines.map((line) => line.join(",")).join("\r\n")}\r\n`;
+}
+
+export function download(file, type, text) {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  h("a", { href: url, download: file }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+export function downloadButton(text, file, type, make) {
+  return h("button", { type: "button", class: "quiet", onclick: () => download(file, type, make()) }, text);
+}
+
+/** A button that copies, and says so. */
+export function copyButton(text, make) {
+  const button = h("button", { type: "button", class: "quiet", onclick: async () => {
+    let said = "Copied";
+    try {
+      await navigator.clipboard.writeText(make());
+    } catch {
+      said = "Select and copy";
+    }
+    button.textContent = said;
+    setTimeout(() => { button.textContent = text; }, 1500);
+  } }, text);
+  return button;
+}
+
+export { percent };
