@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         ExpectedPredictor,
         MPEImputer,
     )
+    from expecta.estimators.warm_up import warm_up
     from expecta.learn.regression import fit_parameters
     from expecta.learn.vtrees import learn_vtree
     from expecta.queries.density_queries import MostProbable
@@ -97,6 +98,7 @@ __all__ = [
     "naive_bayes",
     "random_probabilistic",
     "random_regression",
+    "warm_up",
 ]
 
 _LATER = {  # these need numba or scikit-learn, which take a moment to import
@@ -122,6 +124,7 @@ _LATER = {  # these need numba or scikit-learn, which take a moment to import
     "PSDD": "expecta.densities",
     "fit_parameters": "expecta.learn.regression",
     "learn_vtree": "expecta.learn.vtrees",
+    "warm_up": "expecta.estimators.warm_up",
 }
 
 

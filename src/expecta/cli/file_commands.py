@@ -170,10 +170,25 @@ def bench(
         raise typer.Exit(1)
 
 
+def warm_up(json: Json = False) -> None:
+    """Compile everything for this machine once, on all cores, so that no later call waits."""
+    from expecta.estimators.warm_up import warm_up
+
+    seconds = warm_up()
+    if json:
+        document({"seconds": seconds})
+    else:
+        say(f"Compiled, in {seconds:.0f} s.")
+
+
 FILE_COMMANDS: dict[str, Callable[..., None]] = {
     "inspect": inspect,
     "draw": draw,
     "report": report,
     "convert": convert,
 }
-TRY_COMMANDS: dict[str, Callable[..., None]] = {"demo": demo, "bench": bench}
+TRY_COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo,
+    "bench": bench,
+    "warm-up": warm_up,
+}

@@ -7,7 +7,10 @@ a debugger.
 from __future__ import annotations
 
 import hashlib
+import os
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,6 +32,7 @@ else:
     U = int if numba.config.DISABLE_JIT else np.uint64
 
 F = TypeVar("F", bound=Callable[..., Any])
+STALE_SECONDS = 24 * 3600.0  # that code of other versions is kept: one may switch between two
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
@@ -47,12 +51,35 @@ def kernel(function: F) -> F:
         return numba.njit(**OPTIONS)(function)
     cache, own = compiled._cache, function.__module__.split(".")[1]
     stamp = _fingerprint(("engine",) if own == "engine" else ("engine", own))
-    cache._cache_file = IndexDataCacheFile(
+    cache._cache_file = _CacheFile(
         cache_path=cache._cache_path,
         filename_base=f"{cache._impl.filename_base}-{stamp}",
         source_stamp=stamp,
     )
     return compiled
+
+
+class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
+    """A cache that removes what other versions of its kernel left, a day after."""
+
+    def save(self, key: Any, data: Any) -> None:
+        """Save code, then look for stale files."""
+        super().save(key, data)
+        folder, stamp = Path(self._cache_path), self._source_stamp
+        name = Path(self._index_path).name.rpartition(stamp)[0].rpartition("-")[0]
+        kernel = name.rpartition("-")[0]  # what follows are a line and a version of Python
+        for path in folder.glob(f"{kernel}-*.nb?"):
+            with suppress(OSError):  # another process removes them too
+                if stamp not in path.name and path.stat().st_mtime < time.time() - STALE_SECONDS:
+                    path.unlink()
+
+
+def is_cached(compiled: Any) -> bool | None:
+    """Whether machine code of a kernel is at hand; None where it cannot be kept or is not used."""
+    if numba.config.DISABLE_JIT:
+        return None
+    file = getattr(compiled._cache, "_cache_file", None)  # none without a folder to write to
+    return None if file is None else bool(compiled.signatures) or os.path.exists(file._index_path)
 
 
 def helper(function: F) -> F:

@@ -15,6 +15,7 @@ from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.common.progress import Progress
 from expecta.densities.density import Density
+from expecta.engine.run import prepare_walk
 from expecta.learn.weighted_rows import WeightedRows
 from expecta.tables import Encoder
 from expecta.tables.estimator_inputs import read_weights
@@ -84,6 +85,7 @@ class DensityLearner(BaseEstimator, Density):  # type: ignore[misc]
             How much each row of X counts.  # (rows,)
         """
         begun = time.perf_counter()
+        prepare_walk()
         for name in ("circuit_", "learned_", "checked_"):  # a failure leaves nothing half learned
             self.__dict__.pop(name, None)
         rng = np.random.default_rng(self.random_state)

@@ -17,6 +17,7 @@ import numpy as np
 
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
+from expecta.common.compiling import await_compiled, compile_beside
 from expecta.common.progress import Progress
 from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
@@ -33,6 +34,11 @@ MAX_SHARED_BYTES = 192 * 1024 * 1024  # bytes for the shared layers of a batch
 MAX_CELLS = 4 * 1024 * 1024  # cells of evidence in a batch
 MAX_PRODUCTS = 16_000_000_000  # multiplications in a batch: a second or so until the bar moves
 MIN_THREADED_PRODUCTS = 1_000_000  # multiplications below which threads cost more than they bring
+
+
+def prepare_walk() -> None:
+    """Have the walk compiled while other work goes on, if it is not."""
+    compile_beside(walk, "from expecta.engine.compile_walk import compile_walk; compile_walk()")
 
 
 class Root(NamedTuple):
@@ -136,6 +142,7 @@ class _Batch:
         flags = np.zeros(len(plan.vtree), np.uint8)
 
         memory = Memory(shared, flags, self.maps, todo.states, todo.room)
+        await_compiled()
         pair, kind = Operands(plan.p, plan.g, constants, plan.pairs), AlgebraKind.of(algebra)
 
         def do(steps: Ints, first: int, last: int) -> None:
