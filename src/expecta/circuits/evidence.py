@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -264,11 +265,19 @@ def _states(values: Ints, card: int) -> tuple[Floats, Ints]:
     """Return the states of one column and each row's state."""
     if card <= 64:  # a state for every value, and a last one for "unknown"
         codes = np.ascontiguousarray(np.where(values < 0, card, values), np.int32)
-        return np.vstack([np.eye(card), np.ones(card)]), codes
+        return _every_value(card), codes
     there = np.bincount(values + 1, minlength=card + 1) > 0  # counted, which is faster than sorted
     used, codes = np.flatnonzero(there) - 1, np.cumsum(there, dtype=np.int32) - 1
     table = (used[:, None] == np.arange(card)) | (used[:, None] < 0)
     return table.astype(np.float64), codes[values + 1]
+
+
+@lru_cache
+def _every_value(card: int) -> Floats:
+    """Return a state for every value, and a last one for all of them."""
+    table = np.vstack([np.eye(card), np.ones(card)])
+    table.setflags(write=False)  # it is kept
+    return table
 
 
 def _from_objects(array: npt.NDArray[Any]) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -20,7 +21,9 @@ from expecta.common.errors import DomainError
 from expecta.common.progress import Progress, begin_stage
 from expecta.densities import PSDD, Density, LatentTree
 from expecta.estimators.expected_estimator import ExpectedEstimator
+from expecta.estimators.fit_error import REPLICATES, relearned, replicate_weights
 from expecta.estimators.training import FinerBins, Seeds, Training, completed
+from expecta.expected.expected_model import ExpectedModel
 from expecta.expected.learned_circuit import LearnedCircuit
 from expecta.learn.regression import LOSSES, MAX_VARIABLES, Curve, GrownCircuit, Loss, grow
 from expecta.queries.pair import Pair
@@ -194,7 +197,7 @@ class CircuitEstimator(ExpectedEstimator):
         """
         begin_stage("circuit")
         penalties = check_penalties(self.penalties)
-        curves = [_curve(column) for column in self.encoder_.columns_]
+        curves = self._curves()
         n_rows = len(np.unique(training.origin))
         tested = n_rows >= CHOICE_ROWS
         choices: dict[str, Any] = {"penalties": [DEFAULT_PENALTY], "max_splits": 0}
@@ -279,6 +282,31 @@ class CircuitEstimator(ExpectedEstimator):
         grown = model._grow(training, y[:, None], "squared", seeds, keep_folds=False)
         model.pair_ = Pair(model.refined_.circuit, grown.circuit)
         return model
+
+    def _replicates(self) -> list[ExpectedModel]:
+        """Return the model as other weights of its training rows make it, once for each weights."""
+        parts = getattr(self, "_parts", None)
+        if parts is None:
+            raise DomainError(
+                "what the training rows are to an error is known where the model was fitted to "
+                "two classes or more, or a number, and not in its file; fit it, and ask then"
+            )
+        fixed = self.density_ is self.density
+        models: list[ExpectedModel] = []
+        with Progress("replicates", REPLICATES) as progress, threadpool_limits(1):
+            for times in replicate_weights(len(parts.weight), self.random_state):
+                other = copy(self)
+                if not fixed:
+                    p = relearned(self.density_, parts.coarse, parts.weight * times).circuit
+                    other.refined_ = parts.finer.density(p)
+                g = parts.refitted(times, self.refined_.circuit.vtree, self._curves())
+                other.pair_ = Pair(other.refined_.circuit, g)
+                models.append(other._make_expected_model())
+                progress.advance()
+        return models
+
+    def _curves(self) -> list[Curve]:
+        return [_curve(column) for column in self.encoder_.columns_]
 
     def _keep(self, table: Table, target: Floats, weight: Floats, y: Any) -> None:
         """Set ``training_rows_``, and what the target is called."""

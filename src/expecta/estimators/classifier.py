@@ -16,6 +16,7 @@ from expecta.common.checks import check_integer, check_number
 from expecta.common.errors import DomainError
 from expecta.common.progress import in_stages
 from expecta.estimators.circuit_estimator import DEFAULT_PENALTY, STAGES, CircuitEstimator
+from expecta.estimators.fit_error import CircuitParts
 from expecta.estimators.training import Seeds
 from expecta.expected.learned_circuit import LearnedCircuit
 from expecta.queries.pair import Pair
@@ -99,7 +100,8 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         weight = read_training_weights(sample_weight, len(labels))
         seeds = Seeds.of(self.random_state)
         self.classes_, number = np.unique(labels, return_inverse=True)
-        self._learn_density(table, weight, seeds)
+        finer = self._learn_density(table, weight, seeds)
+        self._parts = None
         self._keep(table, number.astype(np.float64), weight, y)
         k = len(self.classes_)
         if k == 1:  # nothing to tell apart
@@ -112,6 +114,8 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         targets = np.eye(k)[number][:, 1:] if k == 2 else np.eye(k)[number]
         grown = self._grow(training, targets, "logistic", seeds, keep_folds=False)
         self.pair_ = Pair(self.refined_.circuit, grown.circuit)
+        coarse = self.density_.encoder_.codes(table)
+        self._parts = CircuitParts(coarse, weight, finer, training, targets, "logistic", grown)
         return self
 
     # -- asking -----------------------------------------------------------------------
@@ -120,7 +124,12 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         return True
 
     def predict_proba(
-        self, X: Any, *, method: str = "spectral", order: int = 1, return_error: bool = False
+        self,
+        X: Any,
+        *,
+        method: str = "spectral",
+        order: int = 1,
+        return_error: bool | str = False,
     ) -> Any:
         """Predict the probability of each class, its expectation over the unknown inputs.
 
@@ -139,7 +148,8 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
             Of Taylor's formula.
         return_error
             Whether to return a bound on the absolute error of each probability too, NaN
-            where none is known.
+            where none is known; with "fit", its standard error over other training rows, as
+            in :meth:`predict`.
 
         Returns
         -------
@@ -150,8 +160,9 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         check_integer("order", order, 0)
         model = self.expected_model
         assert isinstance(model, LearnedCircuit)
-        probability, error = model.probabilities(model.rows(X), method, order)
-        return (probability, error) if return_error else probability
+        rows = model.rows(X)
+        probability, error = model.probabilities(rows, method, order)
+        return self._with_error([probability], error, rows, return_error)
 
 
 def _read_labels(y: Any) -> npt.NDArray[Any]:

@@ -21,6 +21,7 @@ from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError, FormatError
 from expecta.densities.density import Density
 from expecta.estimators.calibration import Calibration, calibrate, least_noise
+from expecta.estimators.fit_error import fit_error
 from expecta.estimators.training import Seeds, size
 from expecta.expected.calibrated_distribution import CalibratedDistribution
 from expecta.expected.expected_model import ExpectedModel, ModelRows
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 NOISE_ROWS = 20  # complete rows from which the noise is learned anew
 
+_REPLICATES: WeakKeyDictionary[Any, tuple[Any, list[ExpectedModel]]] = WeakKeyDictionary()
 _MODELS: WeakKeyDictionary[Any, tuple[tuple[Any, ...], ExpectedModel]] = WeakKeyDictionary()
 
 
@@ -107,7 +109,7 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
     # -- predictions ------------------------------------------------------------------
 
-    def predict(self, X: Any, return_std: bool = False, return_error: bool = False) -> Any:
+    def predict(self, X: Any, return_std: bool = False, return_error: bool | str = False) -> Any:
         """Predict the expectation over the unknown inputs; of a classifier, the likeliest class.
 
         Exact for the model and the density, or within an error that ``return_error`` gives;
@@ -125,7 +127,10 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         return_error
             Also return how far off the prediction may be: 0 where it is exact, a bound where
             it is computed, a standard error where it is sampled; of a classifier, that of
-            each class's probability.
+            each class's probability. With "fit" instead the standard error over other training
+            rows: the predictions' standard deviation over 30 fits to rows of random weights
+            (a Bayesian bootstrap), in which the tree, penalties and, of a wrapped model, the
+            model itself stay. It is not the uncertainty of y either.
 
         Returns
         -------
@@ -142,28 +147,55 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
             with OneWarning():
                 answers = model.answer(rows)
             labels = self._labels(rows, answers.mean)
-            return (labels, answers.error) if return_error else labels
+            return self._with_error([labels], answers.error, rows, return_error)
         with OneWarning():
             answers = model.answer(rows, std=return_std)
-        parts = [answers.mean, *[answers.std] * return_std, *[answers.error] * return_error]
-        shaped = [part[:, 0] if model.n_outputs == 1 else part for part in parts]
+        parts = [answers.mean, *[answers.std] * return_std]
+        return self._with_error(parts, answers.error, rows, return_error)
+
+    def _with_error(
+        self, parts: list[Any], error: Floats | None, rows: ModelRows, return_error: bool | str
+    ) -> Any:
+        """Return what was asked for, with the error that was asked for; one output is a column."""
+        if return_error not in (True, False, "fit"):
+            raise ValueError(f'return_error is True, False or "fit", not {return_error!r:.40}')
+        if return_error == "fit":
+            parts = [*parts, fit_error(self._kept_replicates(), rows)]
+        elif return_error:
+            parts = [*parts, error]
+        single = not self._classifies() and self.expected_model.n_outputs == 1
+        shaped = [part[:, 0] if single else part for part in parts]
         return shaped[0] if len(shaped) == 1 else tuple(shaped)
+
+    def _kept_replicates(self) -> list[ExpectedModel]:
+        key = self._model_key()
+        kept = _REPLICATES.get(self)
+        if kept is None or kept[0] != key:
+            kept = key, self._replicates()
+            _REPLICATES[self] = kept
+        return kept[1]
+
+    @abstractmethod
+    def _replicates(self) -> list[ExpectedModel]:
+        """Return the model as fits to rows of random weights make it."""
 
     def _labels(self, rows: ModelRows, scores: Floats) -> npt.NDArray[Any]:
         """Return the class of the greatest score; the first, of a row that is impossible."""
         return self.classes_[np.argmax(scores, axis=1)]
 
     @available_if(is_classification)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any, *, return_error: bool = False) -> Any:
+    def predict_proba(self, X: Any, *, return_error: bool | str = False) -> Any:
         """Return the expected probability of each class.  # (rows, classes).
 
         With ``return_error`` also how far off it may be: a bound where it is computed, a
-        standard error where it is sampled. A row of probability zero under the density gives
-        NaN and an ImpossibleEvidenceWarning, unless it is complete.
+        standard error where it is sampled; with "fit", as in :meth:`predict`. A row of
+        probability zero under the density gives NaN and an ImpossibleEvidenceWarning, unless
+        it is complete.
         """
+        rows = self.expected_model.rows(X)
         with OneWarning():
-            answers = self.expected_model.answer(self.expected_model.rows(X))
-        return (answers.mean, answers.error) if return_error else answers.mean
+            answers = self.expected_model.answer(rows)
+        return self._with_error([answers.mean], answers.error, rows, return_error)
 
     @available_if(is_classification)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:

@@ -15,16 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
-from expecta.common.progress import begin_stage, in_stages
+from expecta.common.progress import Progress, begin_stage, in_stages
 from expecta.densities import LatentTree
 from expecta.densities.density import Density
 from expecta.estimators.expected_estimator import ExpectedEstimator, is_classification
+from expecta.estimators.fit_error import REPLICATES, relearned, replicate_weights
 from expecta.estimators.imputers import ConditionalSampler
-from expecta.expected.expected_model import ModelRows
+from expecta.expected.expected_model import ExpectedModel, ModelRows
 from expecta.expected.row_template import RowTemplate
 from expecta.expected.wrap_model import ModelCalls, classifies, largest_class, wrap_model
 from expecta.expected.wrapped_model import WrappedModel
-from expecta.queries.impossible import OneWarning
 from expecta.tables import Encoder
 from expecta.tables.table import Table, read_table
 from expecta.tables.training_rows import TrainingRows
@@ -147,17 +147,7 @@ class ExpectedPredictor(ExpectedEstimator):
         template = RowTemplate.of(complete, table_of_complete, names, fixed)
         template.keep_seen(table, density)
         calls = ModelCalls(self.model)
-        wrapped = wrap_model(
-            calls,
-            density,
-            table_of_complete,
-            X,
-            template,
-            tol=self.tol,
-            rtol=self.rtol,
-            max_samples=self.max_samples,
-            random_state=self.random_state,
-        )
+        wrapped = self._wrap(calls, density, table_of_complete, X, template)
         wrapped.training_rows = TrainingRows.from_inputs(
             table, wrapped.density.encoder_, y, sample_weight, calls.classes
         )
@@ -172,6 +162,41 @@ class ExpectedPredictor(ExpectedEstimator):
         if calls.classes is not None:
             self.classes_ = calls.classes
         return self
+
+    def _wrap(
+        self, calls: ModelCalls, density: Density, table: Table, X: Any, template: RowTemplate
+    ) -> WrappedModel:
+        return wrap_model(
+            calls,
+            density,
+            table,
+            X,
+            template,
+            tol=self.tol,
+            rtol=self.rtol,
+            max_samples=self.max_samples,
+            random_state=self.random_state,
+        )
+
+    def _replicates(self) -> list[ExpectedModel]:
+        """Return the model over its density as other weights of training rows make that."""
+        rows, template = self.training_rows_, self.template_
+        if rows is None or template.rows is None:
+            raise DomainError(
+                "what the training rows are to an error is known where the model was wrapped, and "
+                "not in its file; wrap and fit it, and ask then"
+            )
+        table = rows.to_table(self.encoder_)
+        codes = self.density_.encoder_.codes(table)
+        complete = template.complete_rows(table)
+        X = template.complete(table, np.flatnonzero(complete))
+        models: list[ExpectedModel] = []
+        with Progress("replicates", REPLICATES) as progress:
+            for times in replicate_weights(len(rows), self.random_state):
+                density = relearned(self.density_, codes, rows.weight * times)
+                models.append(self._wrap(self._calls, density, read_table(X), X, template))
+                progress.advance()
+        return models
 
     def _some_complete(
         self, X: Any, table: Table, density: Density, fixed: Collection[str]
@@ -199,7 +224,7 @@ class ExpectedPredictor(ExpectedEstimator):
     # -- asking -----------------------------------------------------------------------
 
     @available_if(is_classification)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any, *, return_error: bool = False) -> Any:
+    def predict_proba(self, X: Any, *, return_error: bool | str = False) -> Any:
         """Return the expected probability of each class.  # (rows, classes).
 
         With ``return_error`` also how far off it may be: a bound where it is computed, a
@@ -209,9 +234,7 @@ class ExpectedPredictor(ExpectedEstimator):
             raise AttributeError(
                 f"{self.expected_model.name} has no probabilities; use decision_function"
             )
-        with OneWarning():
-            answers = self.expected_model.answer(self.expected_model.rows(X))
-        return (answers.mean, answers.error) if return_error else answers.mean
+        return super().predict_proba(X, return_error=return_error)
 
     def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
         """Return R² of the predictions, or the accuracy of a classifier, as scikit-learn does."""

@@ -17,6 +17,7 @@ from expecta.common.progress import begin_stage, in_stages
 from expecta.densities.tree_learner import TreeLearner
 from expecta.estimators.calibration import Calibration, calibrate, least_noise
 from expecta.estimators.circuit_estimator import STAGES, CircuitEstimator
+from expecta.estimators.fit_error import CircuitParts
 from expecta.estimators.training import FinerBins, Seeds, Training, size
 from expecta.expected.expected_model import ModelRows
 from expecta.expected.learned_circuit import LearnedCircuit, affordable_rows
@@ -141,9 +142,11 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
             raise DomainError(f"y varies by {unit:.1g} only; divide it by a unit of that size")
         scaled = (target - centre) / unit
         grown = self._grow(training, scaled[:, None], "squared", seeds, keep_folds=True)
-        g = grown.circuit
-        g = RegressionCircuit(g.structure, g.weight * unit, g.bias * unit + centre)
-        self.pair_ = Pair(self.refined_.circuit, g)
+        coarse = self.density_.encoder_.codes(table)
+        self._parts = CircuitParts(
+            coarse, weight, finer, training, scaled[:, None], "squared", grown, unit, centre
+        )
+        self.pair_ = Pair(self.refined_.circuit, self._parts.in_units(grown.circuit))
         smallest = least_noise(target) / unit
         noise = self._judge(
             table, codes, scaled, weight, training, grown.folds, finer, seeds, smallest

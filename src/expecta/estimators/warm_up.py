@@ -38,7 +38,7 @@ def _circuits() -> None:
     regressor.predict(table, return_std=True)
     regressor.predict_interval(table)
     regressor.ask("a > 0")
-    regressor.compare("c = 'k0'", "c = 'k1'")
+    regressor.compare({"c": "k0"}, {"c": "k1"})
     regressor.split("c")
     row = {"b": 0.5}
     regressor.shapley(row)
@@ -59,7 +59,7 @@ def _trees() -> None:
     booster = HistGradientBoostingRegressor(max_iter=5).fit(rows, target)
     predictor = ExpectedPredictor(booster).fit(rows, target)
     predictor.predict(rows, return_std=True)
-    predictor.predict_interval(rows)
+    predictor.calibrate(rows, target).predict_interval(rows)
 
 
 def _densities() -> None:
@@ -67,7 +67,8 @@ def _densities() -> None:
     for learner in (ChowLiu(), LatentTree(random_state=0)):
         density = learner.fit(table)
         density.sample(3, random_state=0)
-        density.marginals(table)
+        density.score_samples(table)
+        density.marginal("a")
     for imputer in (MPEImputer(), ConditionalSampler(random_state=0)):
         imputer.fit(table).transform(table)
 

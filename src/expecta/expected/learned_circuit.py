@@ -129,7 +129,8 @@ class LearnedCircuit(ExpectedModel):
             return RowAnswers(*self.probabilities(rows), np.full((len(rows.codes), 1), np.nan))
         complete, asked = _split(rows)
         mean, spread = np.zeros((2, len(asked)))
-        mean[complete] = self.pair.g(rows.codes[complete])
+        if np.any(complete):
+            mean[complete] = self.pair.g(rows.codes[complete])
         if not np.all(complete):
             mean[~complete] = self.pair.expectation(asked)[~complete]
             if std:

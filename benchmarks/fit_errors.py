@@ -1,0 +1,47 @@
+"""Compare standard errors from the fit with those of fits from the beginning.
+
+    python -m benchmarks.fit_errors --refits 50
+
+Rows of the insurance table, complete and with 40% of the cells hidden. A refit learns everything
+anew, its structure and sizes too, from rows of random weights and with another seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+from expecta import CircuitRegressor, datasets
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser("benchmarks.fit_errors", description=__doc__)
+    parser.add_argument("--refits", type=int, default=50)
+    refits = parser.parse_args(words).refits
+    table = datasets.load_insurance()
+    X, y = table.drop(columns="charges"), table.charges
+    rows = X.sample(80, random_state=1).astype(object)
+    hidden = np.random.default_rng(0).random(rows.shape) < 0.4
+    hidden[:40] = False
+    rows = rows.mask(hidden)
+    model = CircuitRegressor(random_state=0, calibration_rows=0).fit(X, y)
+    begun = time.process_time()
+    _, error = model.predict(rows, return_error="fit")
+    cost = time.process_time() - begun
+    predictions, begun = [], time.process_time()
+    for seed in range(refits):
+        weight = np.random.default_rng(1000 + seed).exponential(size=len(y))
+        other = CircuitRegressor(random_state=seed, calibration_rows=0)
+        predictions.append(other.fit(X, y, sample_weight=weight / weight.mean()).predict(rows))
+    per_refit = (time.process_time() - begun) / refits
+    truth = np.std(predictions, axis=0, ddof=1)
+    for what, part in (("complete rows", slice(0, 40)), ("40% hidden", slice(40, None))):
+        ratio = np.sqrt(np.mean(error[part] ** 2) / np.mean(truth[part] ** 2))
+        print(f"{what}: standard error over that of {refits} refits {ratio:.2f}")
+    print(f"all 30 replicates cost {cost / per_refit:.1f} refits")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Standard errors from the fit: of predictions with other training rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from expecta import (
+    CircuitClassifier,
+    CircuitRegressor,
+    DomainError,
+    ExpectedPredictor,
+    Independent,
+)
+
+
+def table(n, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    return {"x": x, "k": rng.integers(0, 2, n)}, x + rng.normal(size=n)
+
+
+UNKNOWN = {"x": [np.nan, 0.5], "k": [1, np.nan]}
+
+
+def fitted(kind, n):
+    X, y = table(n)
+    if kind == "regressor":
+        return CircuitRegressor(random_state=0, calibration_rows=0).fit(X, y)
+    return CircuitClassifier(random_state=0).fit(X, y > 0)
+
+
+def test_the_error_of_a_mean_is_that_of_statistics():
+    rng = np.random.default_rng(1)
+    y = rng.normal(5.0, 2.0, size=400)
+    model = CircuitRegressor(random_state=0, calibration_rows=0).fit({"k": [0] * 400}, y)
+    _, error = model.predict({"k": [None]}, return_error="fit")
+    assert error[0] == pytest.approx(y.std(ddof=1) / 20, rel=0.4)  # 30 replicates: 13% each way
+
+
+@pytest.mark.parametrize("kind", ["regressor", "classifier"])
+def test_more_rows_leave_less_error(kind):
+    errors = []
+    for n in (100, 1600):
+        model = fitted(kind, n)
+        predict = model.predict if kind == "regressor" else model.predict_proba
+        mean, error = predict(UNKNOWN, return_error="fit")
+        assert np.shape(error) == np.shape(mean)
+        assert np.all(error > 0)
+        assert np.array_equal(error, predict(UNKNOWN, return_error="fit")[1])
+        errors.append(error.reshape(2, -1)[:, 0])
+    assert np.all(errors[1] < 0.7 * errors[0])
+
+
+def test_errors_come_after_what_else_was_asked_for():
+    mean, std, error = fitted("regressor", 100).predict(UNKNOWN, True, "fit")
+    assert mean.shape == std.shape == error.shape == (2,)
+    labels, error = fitted("classifier", 100).predict(UNKNOWN, return_error="fit")
+    assert labels.shape == (2,)
+    assert error.shape == (2, 2)
+
+
+def test_a_wrapped_model_stays_and_its_density_varies():
+    X, y = table(300)
+    rows = np.column_stack([X["x"], X["k"]])
+    model = ExpectedPredictor(LinearRegression().fit(rows, y)).fit(rows, y)
+    _, error = model.predict([[0.5, 1.0], [np.nan, 1.0]], return_error="fit")
+    assert error[0] == 0
+    assert 0.02 < error[1] < 0.2  # 1/sqrt(150) for the mean of x in the group
+
+
+def test_a_density_that_was_given_stays():
+    X, y = table(200)
+    given = Independent().fit(X)
+    model = CircuitRegressor(density=given, random_state=0, calibration_rows=0).fit(X, y)
+    model.predict(UNKNOWN, return_error="fit")
+    replicates = model._kept_replicates()
+    assert all(one.density.circuit is model.refined_.circuit for one in replicates)
+
+
+def test_what_cannot_be_known_is_refused(tmp_path):
+    model = fitted("regressor", 60)
+    with pytest.raises(ValueError, match='True, False or "fit"'):
+        model.predict(UNKNOWN, return_error="fits")
+    model.save(tmp_path / "m.expecta")
+    with pytest.raises(DomainError, match="not in its file"):
+        CircuitRegressor.load(tmp_path / "m.expecta").predict(UNKNOWN, return_error="fit")
+    X, _ = table(60)
+    constant = CircuitClassifier(random_state=0).fit(X, ["a"] * 60)
+    with pytest.raises(DomainError, match="two classes"):
+        constant.predict_proba(UNKNOWN, return_error="fit")
