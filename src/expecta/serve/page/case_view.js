@@ -10,6 +10,11 @@ import { asCurl, asJson, asPython } from "./snippets.js";
 
 const COVERAGES = [0.5, 0.8, 0.9, 0.95];
 
+/** The steps of a curve between two ends. */
+function within(cells, [low, high]) {
+  return cells.map(([left, right, height]) => [Math.max(left, low), Math.min(right, high), height]).filter(([left, right]) => right > left);
+}
+
 export class CaseView {
   constructor(card, state, remember) {
     this.card = card;
@@ -34,15 +39,17 @@ export class CaseView {
     const path = modelPath(this.card.name, "case");
     const later = (parts) => (request, signal) => ask(path, { ...request, parts }, signal);
     const fail = (error) => this.showProblem(error);
-    this.first = new Newest((request, signal) => this.askFirst(request, signal), (answer, request, newer) => {
+    this.first = new Newest((request, signal) => this.askFirst(request, signal), (answer, request) => {
       this.showFirst(answer, request);
-      if (!newer) this.second.ask(request);
+      this.second.ask(request);
     }, fail);
-    this.second = new Newest(later(["distribution", "interval", "threshold"]), (answer, request, newer) => {
+    this.second = new Newest(later(["distribution", "interval", "threshold"]), (answer, request) => {
       this.showSecond(answer, request);
-      if (!newer) this.third.ask(request);
+      if (request === this.latest) this.third.ask(request);
     }, fail);
-    this.third = new Newest(later(["next", "contributions"]), (answer, request) => this.showThird(answer, request), fail);
+    this.third = new Newest(later(["next", "contributions"]), (answer, request) => {
+      if (request === this.latest) this.showThird(answer, request);
+    }, fail);
   }
 
   async askFirst(request, signal) {
@@ -61,8 +68,7 @@ export class CaseView {
     this.element.setAttribute("aria-busy", "true");
     this.asked = performance.now();
     if (!isFirst) this.remember(request);
-    this.second.cancel();
-    this.third.cancel();
+    this.latest = request;
     this.first.ask(request);
   }
 
@@ -173,7 +179,10 @@ export class CaseView {
   }
 
   value(answer) {
-    return this.isProbability ? answer.proba?.[String(this.of)] ?? null : answer.prediction;
+    if (!this.isProbability) return answer.prediction;
+    const { of } = this; // the keys are the library's texts of the classes
+    const key = [String(of), `${of}.0`, of === true ? "True" : "False"].find((text) => Object.hasOwn(answer.proba, text));
+    return answer.proba[key] ?? null;
   }
 
   showFirst(answer, request) {
@@ -215,10 +224,10 @@ export class CaseView {
     if (!this.picture) this.picture = new CasePicture(this.pictureElement, this.hasTarget);
     const cells = group?.curve.x.length ? steps(group.curve) : [];
     const targetCells = interval ? steps(interval.curve) : [];
-    const ends = hull([...(everyone?.curve.x ?? []), ...(group?.curve.x ?? []).slice(0, 0), ...this.quantileEnds(group), interval?.low, interval?.high], this.isProbability);
+    const ends = hull([...(everyone?.curve.x ?? []), ...Object.values(group?.quantiles ?? {}), interval?.low, interval?.high], this.isProbability);
     this.picture.show({
       text: this.pictureText(answer, request), ends, isProbability: this.isProbability,
-      everyone: everyone?.curve.x.length ? steps(everyone.curve) : [], cells, targetCells: targetCells.map(([l, r, v]) => [Math.max(l, ends[0]), Math.min(r, ends[1]), v]).filter(([l, r]) => r > l),
+      everyone: everyone?.curve.x.length ? steps(everyone.curve) : [], cells, targetCells: within(targetCells, ends),
       mean: group?.mean ?? null, threshold: request.threshold, interval: interval ? [interval.low, interval.high] : null,
       targetText: `${this.outputName()} itself${interval ? `, ${100 * interval.coverage}% interval` : ": intervals need single values"}`,
     });
@@ -232,10 +241,6 @@ export class CaseView {
       ]));
     }
     this.showDecision(answer, request);
-  }
-
-  quantileEnds(group) {
-    return group ? Object.values(group.quantiles) : [];
   }
 
   pictureText(answer, request) {

@@ -1,16 +1,16 @@
 // The model: its card, and its report.
 
 import { problemBox, table } from "./answers.js";
-import { h, name, replace } from "./elements.js";
+import { h, name, replace, shorten } from "./elements.js";
 import { figure } from "./numbers.js";
 import { ask, modelPath } from "./requests.js";
 
 export class ModelView {
   constructor(card) {
     this.card = card;
-    this.report = h("div", { class: "report" });
-    this.element = h("div", { class: "model" }, h("h1", null, name(card.name)), this.makeCard(), this.report);
-    if (card.task === "density") replace(this.report, h("p", { class: "note" }, "A density predicts nothing, and has no report."));
+    this.status = h("div", { role: "status" });
+    this.element = h("div", { class: "model" }, h("h1", null, name(card.name)), this.makeCard(), this.status);
+    if (card.task === "density") replace(this.status, h("p", { class: "note" }, "A density predicts nothing, and has no report."));
     else this.load();
   }
 
@@ -32,21 +32,18 @@ export class ModelView {
       h("details", { open: card.task === "density" }, h("summary", null, `The ${card.columns.length} columns`), table("Columns", [
         ["column", card.columns.map((column) => column.name)],
         ["kind", card.columns.map((column) => column.kind)],
-        ["values", card.columns.map((column) => column.values ? column.values.slice(0, 8).map((value) => value.label).join(", ") + (column.values.length > 8 ? ", …" : "") : (column.range_text ?? column.range.map((end) => figure(end))).join(" to "))],
+        ["values", card.columns.map(valuesText)],
       ])));
   }
 
   async load() {
-    replace(this.report, h("p", { class: "loading", role: "status" }, "The report is being made; the first time takes some seconds."));
-    let text;
+    replace(this.status, h("p", { class: "loading" }, "The report is being made; the first time takes some seconds."));
     try {
-      text = await ask(modelPath(this.card.name, "report"));
+      const text = await ask(modelPath(this.card.name, "report"));
+      if (!this.isClosed) this.show(text);
     } catch (error) {
-      replace(this.report, problemBox(error));
-      return;
+      replace(this.status, problemBox(error));
     }
-    if (this.isClosed) return;
-    this.show(text);
   }
 
   /**
@@ -54,20 +51,28 @@ export class ModelView {
    * in this page's theme. Its script is left out, and this page's policy runs none.
    */
   show(text) {
-    const page = new DOMParser().parseFromString(text, "text/html");
     const sheet = new CSSStyleSheet();
-    sheet.replaceSync([...page.querySelectorAll("style")].map((style) => style.textContent).join("\n"));
-    for (const element of page.querySelectorAll("script, style, .skip, #theme")) element.remove();
+    sheet.replaceSync(/<style>([^]*?)<\/style>/.exec(text)?.[1] ?? "");
+    const page = new DOMParser().parseFromString(text.replace(/<style>[^]*?<\/style>/, ""), "text/html");
+    for (const element of page.querySelectorAll("script, .skip, #theme")) element.remove();
+    for (const element of page.querySelectorAll("main")) element.replaceWith(...element.childNodes);
     const place = h("div", { class: "report-place" });
     const root = place.attachShadow({ mode: "open" });
     root.adoptedStyleSheets = [sheet];
     root.append(...page.body.childNodes);
     root.addEventListener("click", (event) => {
-      const target = event.target.closest?.("a[href^='#']");
-      if (!target) return;
-      event.preventDefault();
-      root.getElementById(target.getAttribute("href").slice(1))?.scrollIntoView({ behavior: "smooth" });
+      const link = event.target.closest?.("a[href^='#']");
+      if (!link) return;
+      event.preventDefault(); // the address holds the view
+      root.getElementById(link.getAttribute("href").slice(1))?.scrollIntoView({ behavior: "smooth" });
     });
-    replace(this.report, place);
+    const { problem } = this.card;
+    replace(this.element, problem ? h("p", { class: "problem" }, name(problem, 600)) : null, place);
   }
+}
+
+function valuesText(column) {
+  if (!column.values) return (column.range_text ?? column.range.map((end) => figure(end))).join(" to ");
+  const labels = column.values.slice(0, 8).map((value) => shorten(String(value.label), 60));
+  return labels.join(", ") + (column.values.length > 8 ? ", …" : "");
 }

@@ -51,12 +51,12 @@ export function modelPath(model, ...parts) {
   return ["/models", encodeURIComponent(model), ...parts].join("/");
 }
 
-const PATIENCE = 250; // milliseconds after which an answer to an old question is not waited for
 const RETRIES = 5;
 
 /**
  * One question at a time, the newest: while an answer is under way newer questions wait, and only
- * the last of them is asked. An old one that takes long is cancelled.
+ * the last of them is asked. What the service has begun it finishes, so that a question which is
+ * cancelled and asked anew would wait for itself: only `cancel`, of a view that closes, lets go.
  */
 export class Newest {
   constructor(send, show, fail) {
@@ -66,7 +66,6 @@ export class Newest {
   ask(question) {
     this.waiting = { question };
     if (this.running === null) this.next();
-    else this.timer ??= setTimeout(() => this.running?.abort(), PATIENCE);
   }
 
   cancel() {
@@ -81,12 +80,10 @@ export class Newest {
     this.running = running;
     try {
       const answer = await this.patiently(question, running.signal);
-      if (!running.signal.aborted) this.show(answer, question, this.waiting !== undefined);
+      if (!running.signal.aborted) this.show(answer, question);
     } catch (error) {
       if (error.name !== "AbortError" && this.waiting === undefined) this.fail(error, question);
     } finally {
-      clearTimeout(this.timer);
-      this.timer = undefined;
       this.running = null;
       if (this.waiting !== undefined) this.next();
     }
