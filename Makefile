@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test integration bench paper paper-quick lint format clean
+.PHONY: setup demo test integration browser-test chromium bench paper paper-quick lint format clean
 
 setup: .venv/.installed
 
@@ -18,8 +18,18 @@ test: setup lint
 	$(BIN)/python -m pytest -n auto -m "not slow and not integration"
 
 # A service in processes of its own: contract, load, faults, clients that others wrote.
-integration: .venv/.integration
+integration: .venv/.integration chromium
 	$(BIN)/python -m pytest -m integration
+
+# The page of the service in a browser.
+browser-test: .venv/.integration chromium
+	$(BIN)/python -m pytest -m integration tests/serve/test_page_in_browser.py
+
+# The browser of that test, by Debian's packages; without it the test is skipped, and says so.
+chromium:
+	@command -v chromium chromium-browser >/dev/null || { apt-get update -qq && \
+		apt-get install -y -qq --no-install-recommends chromium; } || \
+		echo "chromium could not be installed: tests of the page are skipped" >&2
 
 .venv/.integration: .venv/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[integration]'

@@ -300,3 +300,17 @@ def test_never_nan(client):
     assert "probability zero" in found["remarks"][-1]
     case = client.answer("/models/cost/case", {"row": row, "threshold": 1})
     assert case["prediction"] is None
+
+
+def test_a_case_between_the_training_values_has_a_distribution(client, loaded):
+    """``predict`` counts a time as its nearest bin, where a group of such rows is empty."""
+    row = {"since": "2021-06-07", "vip": True}
+    model = loaded["cost"]
+    assert np.isnan(model.ask(row).mean)
+    answer = client.answer("/models/cost/case", {"row": row, "parts": ["distribution"]})
+    mean, std = model.predict(table([row]), return_std=True)
+    distribution = answer["distribution"]
+    assert answer["prediction"] == mean[0] == pytest.approx(distribution["mean"])
+    assert distribution["std"] == pytest.approx(std[0])
+    assert distribution["curve"]["cdf"][-1] == 1.0
+    assert len(distribution["quantiles"]) == 5

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from expecta.ask.groups import Group
+from expecta.ask.groups import LEVELS, Group
 from expecta.ask.populations import Population
 from expecta.ask.printed_answer import plain
+from expecta.circuits.evidence import Evidence
 from expecta.common.errors import DomainError, ImpossibleEvidenceError
+from expecta.expected.expected_output import ExpectedOutput
 from expecta.serve.asked_questions import StrictModel, group_curve
 from expecta.serve.json_rows import has_evidence
 from expecta.serve.served_model import PredictOptions, ServedModel
@@ -61,6 +64,8 @@ def answer_case(served: ServedModel, request: CaseRequest) -> dict[str, Any]:
         remarks.append("What is known has probability zero under the learned density: no answer.")
     if "distribution" in request.parts:
         group = model.ask(facts, of=request.of)
+        if group.distribution is None and not soft and not impossible:
+            group = _row_group(subject, group, served.rows.table([cells]))
         document["distribution"] = _distribution(group)
         remarks += group.remarks
     if "interval" in request.parts:
@@ -87,6 +92,26 @@ def answer_case(served: ServedModel, request: CaseRequest) -> dict[str, Any]:
             document["contributions"] = model.shapley(facts, of=request.of).to_dict()
     document["remarks"] = list(dict.fromkeys(remarks))
     return plain(document)
+
+
+def _row_group(subject: ExpectedOutput, group: Group, table: Any) -> Group:
+    """Return a group without members as ``predict`` sees it: a number counts as its nearest bin."""
+    codes = subject.encoder.codes(subject.table(table))
+    evidence = Evidence.rows(codes, subject.encoder.cardinalities_)
+    summary = subject.describe_groups(evidence, np.ones((1, 1)))
+    distribution = subject.distribution(evidence, np.ones(1))
+    quantiles, errors = (part.tolist() for part in distribution.quantiles(LEVELS))
+    levels = LEVELS.tolist()
+    return replace(
+        group,
+        mean=float(summary.mean[0]),
+        error=float(summary.error[0]),
+        std=float(np.sqrt(summary.variance[0])),
+        quantiles=dict(zip(levels, quantiles, strict=True)),
+        quantile_errors=dict(zip(levels, errors, strict=True)),
+        remarks=("There is no such value in the training data: the nearest bin counts.",),
+        distribution=distribution,
+    )
 
 
 def _distribution(group: Group) -> dict[str, Any]:

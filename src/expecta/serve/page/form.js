@@ -5,6 +5,7 @@ import { h, name, newId, replace, segments } from "./elements.js";
 import { evidenceText, figure, percent } from "./numbers.js";
 
 const TIMES = { date: "date", datetime: "datetime-local", duration: "text" };
+const DAY = 86_400_000_000; // microseconds
 const CHIPS = 10; // categories beyond which there is a list with a filter
 const SHOWN = 200; // categories of such a list that are shown at a time
 
@@ -255,7 +256,7 @@ class NumberField extends OrderedField {
 class TimeField extends OrderedField {
   constructor(column, onchange) {
     super(column, onchange);
-    this.type = TIMES[column.kind];
+    this.type = column.kind === "datetime" && column.step && column.step % DAY === 0 ? "date" : TIMES[column.kind];
     this.picture = histogram(column, column.histogram.edges[0], column.histogram.edges.at(-1));
     this.element.append(
       h("div", { class: "slider still" }, this.picture.svg),
@@ -265,21 +266,23 @@ class TimeField extends OrderedField {
     this.show();
   }
 
-  text(end) {
-    const text = this.column.range_text[end];
-    if (this.type === "date") return text.slice(0, 10);
-    return this.type === "datetime-local" ? text.slice(0, 16).replace(" ", "T") : text;
+  /** A time as the input takes it. */
+  written(time) {
+    if (this.type === "date") return time.slice(0, 10);
+    if (this.type === "text") return time;
+    return time.length > 10 ? time.slice(0, 16).replace(" ", "T") : `${time}T00:00`;
   }
 
   startValue() {
-    return this.text(0);
+    const first = this.evidence?.between?.find((end) => end !== null);
+    return this.written(first ?? this.column.range_text[0]);
   }
 
   startRange() {
-    return [this.text(0), this.text(1)];
+    return this.column.range_text.map((end) => this.written(end));
   }
 
   input(label, value, set) {
-    return h("input", { type: this.type, "aria-label": label, value: value ?? "", onchange: (event) => (event.target.value || this.mode === "range") && set(event.target.value || null) });
+    return h("input", { type: this.type, "aria-label": label, value: value ? this.written(String(value)) : "", onchange: (event) => (event.target.value || this.mode === "range") && set(event.target.value || null) });
   }
 }

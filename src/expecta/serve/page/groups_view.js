@@ -133,7 +133,8 @@ export class GroupsView {
       compare: { a: this.a.given, b: this.b.given, of, curve: true },
       split: { columns: this.by, given: this.a.given, bins: this.bins, of },
     }[this.mode];
-    this.queue.ask({ path: this.mode, body });
+    this.latest = { path: this.mode, body };
+    this.queue.ask(this.latest);
   }
 
   fail(error) {
@@ -143,6 +144,7 @@ export class GroupsView {
   }
 
   show(answer, request) {
+    if (request !== this.latest) return; // a newer one is under way
     this.element.setAttribute("aria-busy", "false");
     if (request.path === "split") this.showSplit(answer);
     else this.showGroups(request.path === "ask" ? [answer] : [answer.a, answer.b], answer);
