@@ -8,6 +8,7 @@ are missing. The tables come with Expecta and scikit-learn. Nothing is downloade
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -121,4 +122,10 @@ if __name__ == "__main__":
     run(OUT, lambda text: console.print(text, markup=False, soft_wrap=True))
     predict_charges()
     classify_patients()
-    console.print(f"All in {time.perf_counter() - started:.0f} seconds.")
+    console.print(
+        f"All in {time.perf_counter() - started:.0f} seconds. To ask the model on a page:"
+    )
+    command = Path(sys.executable).parent / "expecta"
+    console.print(
+        f"  {command} serve {OUT / 'charges.expecta'}   # then open http://127.0.0.1:8000"
+    )

@@ -20,6 +20,7 @@ import pytest
 
 import expecta
 from expecta import ChowLiu, CircuitRegressor
+from expecta.ask.outliers import outliers
 from expecta.common.text import figure, percent
 from expecta.estimators.expected_estimator import ExpectedEstimator
 from served import HOSTILE
@@ -354,7 +355,7 @@ def test_a_case_can_be_taken_elsewhere(plain_visitor, loaded, address):
     visitor = plain_visitor
     row = {"age": 33, "region": HOSTILE}
     visitor.go("case", "cost", row=row, threshold=9000)
-    request = {"row": row, "of": None, "threshold": 9000, "coverage": 0.9}
+    request = {"row": row, "threshold": 9000, "coverage": 0.9}
     assert json.loads(visitor.text(".snippet")) == request
     share = visitor.page.locator(".share")
     mean = loaded["cost"].predict(table_of(loaded["cost"], row))[0]
@@ -496,12 +497,22 @@ def test_the_report(visitor):
     visitor.check(["light" if visitor.width < 600 else "dark"])
 
 
-def test_a_density_has_its_card(plain_visitor):
+def test_a_density_tells_how_unusual_a_case_is(plain_visitor, models):
     visitor = plain_visitor
-    visitor.page.goto(f"{visitor.address}/#/case/people")
+    row = {"age": 40.0, "smoker": "yes"}
+    visitor.go("case", "people", row=row)
+    table = {name: [row.get(name)] for name in models["people"].feature_names_in_}
+    answer = outliers(models["people"], table)
+    said = visitor.text(".hero")
+    assert f"Log-probability {number(answer.log_prob[0])} nats" in said
+    tails = dict(zip(answer.columns, answer.tail[0], strict=True))
+    shown = bar_texts(visitor, "How unusual")
+    assert list(shown.values()) == sorted(percent(tails[name]) for name in row)
+    visitor.check(["light"])
+    visitor.page.goto(f"{visitor.address}/#/model/people")
     visitor.page.wait_for_selector(".model table")
     assert "ChowLiu" in visitor.text(".facts")
-    visitor.check()
+    visitor.check(["dark"])
 
 
 def test_hostile_names_are_text(visitor, loaded):

@@ -77,6 +77,7 @@ def run(folder: Path, say: Say) -> dict[str, Any]:
         f"explain {path} {rows} --row 3",
         f"audit {path} --sensitive sex",
         "fit your.csv --target column",
+        f"serve {path}   # and open http://127.0.0.1:8000, a page to ask it on",
     ):
         say(f"  expecta {line}")
     return results

@@ -1,7 +1,7 @@
 // Pieces of answers that several views show.
 
 import { h, name } from "./elements.js";
-import { change, figure, output, percent } from "./numbers.js";
+import { change, figure, output } from "./numbers.js";
 
 /** A problem that the service named, for people to read. */
 export function problemBox(error) {
@@ -14,23 +14,31 @@ export function problemBox(error) {
 /** Whether a number can be trusted: first what it rests on, then what is exact. */
 export function trust(group, target) {
   const remarks = group.remarks ?? [];
-  const lines = [];
-  let few = false;
-  const combined = combinedMean(group);
-  if (combined) lines.push(combined);
-  if (group.rows !== null && group.rows !== undefined) {
-    few = group.rows < 5;
-    const count = `${figure(group.rows)} training ${group.rows === 1 ? "row" : "rows"}`;
-    lines.push(few
-      ? h("span", null, h("strong", null, `Take care: ${group.rows === 0 ? "no training row" : `only ${count}`} like this. `),
-        "The answer rests on what the learned density makes of similar rows.")
-      : h("span", null, h("strong", null, `${count} like this`),
-        group.rows_mean ? [": the average of their ", name(target ?? group.name), ` is ${output(group.rows_mean.mean, group.is_probability)} (95% interval ${output(group.rows_mean.low, group.is_probability)} to ${output(group.rows_mean.high, group.is_probability)}).`] : "."));
+  const { rows } = group;
+  const care = rows !== null && rows !== undefined ? rows < 5 : remarks.some((remark) => remark.startsWith("The group is rare"));
+  const lines = [combinedMean(group)];
+  if (care) {
+    const found = rows === 0 ? "no training row is like this. " : rows > 0 ? `only ${rowCount(rows)} like this. ` : "hardly any training row is like this. ";
+    lines.push([h("strong", null, "Take care: ", found), "The answer rests on what the learned density makes of similar rows."]);
+  } else if (rows !== null && rows !== undefined) {
+    lines.push([h("strong", null, `${rowCount(rows)} like this`), group.rows_mean ? [": ", rowsAverage(group, target)] : "."]);
   }
-  return h("div", { class: few ? "trust care" : "trust" },
-    lines.map((line) => h("p", null, line)),
+  return h("div", { class: care ? "trust care" : "trust" },
+    lines.filter(Boolean).map((line) => h("p", null, line)),
     remarks.map((remark) => h("p", { class: "note" }, name(remark, 600))),
     exactness(group));
+}
+
+function rowCount(rows) {
+  return `${figure(rows)} training ${rows === 1 ? "row" : "rows"}`;
+}
+
+function rowsAverage(group, target) {
+  const { mean, low, high } = group.rows_mean;
+  const say = (value) => output(value, group.is_probability);
+  const ends = ` (95% interval ${say(low)} to ${say(high)}).`;
+  if (group.is_probability) return [`${say(mean)} of them are `, name(/^P\((.*)\)$/s.exec(group.name)?.[1] ?? group.name, 40), ends];
+  return ["the average of their ", name(target ?? group.name, 60), ` is ${say(mean)}`, ends];
 }
 
 /** How exact the arithmetic is, in a few words, and in full on request. */
@@ -131,4 +139,3 @@ export function copyButton(text, make) {
   return button;
 }
 
-export { percent };

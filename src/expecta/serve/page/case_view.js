@@ -60,7 +60,11 @@ export class CaseView {
   }
 
   get request() {
-    return { row: this.form.row, of: this.of, threshold: this.threshold, coverage: this.coverage };
+    const request = { row: this.form.row };
+    if (this.of !== null) request.of = this.of;
+    if (this.threshold !== null) request.threshold = this.threshold;
+    if (this.hasTarget) request.coverage = this.coverage;
+    return request;
   }
 
   changed(isFirst = false) {
@@ -194,6 +198,7 @@ export class CaseView {
     replace(this.headline, text);
     this.element.dataset.value = String(value);
     if (this.isProbability) replace(this.spread, impossible ? "" : ["Most probable: ", name(answer.prediction)]);
+    else if (answer.std === 0) replace(this.spread, "no spread: the model’s output is settled");
     else replace(this.spread, typeof answer.std === "number" ? ["± ", figure(answer.std), " spread of the model’s output over the unknown inputs"] : "");
     replace(this.bar, h("span", null, "Expected ", name(this.isProbability ? `${this.card.target ?? ""} = ${this.of}` : this.outputName(), 24)), h("strong", null, text));
     if (answer.interval) this.showTarget({ low: answer.interval[0], high: answer.interval[1], coverage: request.coverage });

@@ -51,10 +51,11 @@ export function hull(values, isProbability) {
 }
 
 function axis(svg, x, low, high, top, bottom, width, isProbability) {
+  const largest = Math.max(Math.abs(low), Math.abs(high));
   for (const tick of ticks(low, high, Math.max(2, Math.floor(width / 64)))) {
     svg.append(
       s("line", { class: "grid", x1: x(tick), x2: x(tick), y1: top, y2: bottom }),
-      s("text", { class: "tick", x: x(tick), y: bottom + 16, "text-anchor": "middle" }, tickText(tick, isProbability)),
+      s("text", { class: "tick", x: x(tick), y: bottom + 16, "text-anchor": x(tick) > x(high) - 12 ? "end" : x(tick) < 12 ? "start" : "middle" }, tickText(tick, isProbability, largest)),
     );
   }
   svg.append(s("line", { class: "axis", x1: x(low), x2: x(high), y1: bottom, y2: bottom }));
@@ -161,7 +162,11 @@ export class CasePicture extends Picture {
     }
     if (typeof state.threshold === "number" && state.threshold >= low && state.threshold <= high) {
       svg.append(s("line", { class: "threshold", x1: x(state.threshold), x2: x(state.threshold), y1: 36, y2: bottom }));
-      svg.append(label(`≥ ${output(state.threshold, state.isProbability)}`, x(state.threshold), 48, PAD, width - PAD, "threshold-text"));
+      const text = `≥ ${output(state.threshold, state.isProbability)}`;
+      const room = 8 * text.length + 8;
+      const at = x(state.threshold);
+      const left = at + room > width - PAD || (x(state.mean ?? low) > at && x(state.mean ?? low) < at + room && at - room > 0);
+      svg.append(s("text", { class: "threshold-text", x: at + (left ? -5 : 5), y: 46, "text-anchor": left ? "end" : "start" }, text));
     }
   }
 }

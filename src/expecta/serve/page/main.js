@@ -2,6 +2,7 @@
 
 import { problemBox } from "./answers.js";
 import { CaseView } from "./case_view.js";
+import { DensityView } from "./density_view.js";
 import { h, name, replace } from "./elements.js";
 import { GroupsView } from "./groups_view.js";
 import { ModelView } from "./model_view.js";
@@ -56,13 +57,9 @@ async function show() {
   }
   document.title = `${name(about.target ?? about.name, 60).textContent} · Expecta`;
   shown?.close();
-  if (about.task === "density" && view !== "model") {
-    shown = new ModelView(about);
-    replace(main, h("p", { class: "note" }, "This model is a density, which predicts nothing: there is its card."), shown.element);
-    return;
-  }
   const remember = (next) => history.replaceState(null, "", hash(view, model, next));
-  shown = new VIEWS[view](about, state, remember);
+  const views = about.task === "density" ? { case: DensityView, groups: ModelView, model: ModelView } : VIEWS;
+  shown = new views[view](about, state, remember);
   replace(main, shown.element);
 }
 

@@ -10,7 +10,7 @@ export class ModelView {
     this.card = card;
     this.status = h("div", { role: "status" });
     this.element = h("div", { class: "model" }, h("h1", null, name(card.name)), this.makeCard(), this.status);
-    if (card.task === "density") replace(this.status, h("p", { class: "note" }, "A density predicts nothing, and has no report."));
+    if (card.task === "density") replace(this.status, h("p", { class: "note" }, "A density predicts nothing: it has no groups of predictions, and no report."));
     else this.load();
   }
 

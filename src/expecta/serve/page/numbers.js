@@ -53,15 +53,13 @@ export function ticks(low, high, most) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((by) => by * power).find((by) => by >= rough * 0.999);
   const values = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step && values.length < 50; i += 1) values.push(i * step);
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step && values.length < 50; i += 1) values.push(Number((i * step).toPrecision(12)));
   return values;
 }
 
-/** A tick's label: 12k for 12,000 where the axis is of thousands. */
-export function tickText(value, isProbability) {
+/** A tick's label: 12k for 12,000 where the axis goes that far. */
+export function tickText(value, isProbability, largest) {
   if (isProbability) return `${Math.round(1000 * value) / 10}%`;
-  const size = Math.abs(value);
-  if (size >= 1e4 && size < 1e6) return `${digits.format(value / 1e3)}k`.replace("-", "−");
-  if (size >= 1e6 && size < 1e9) return `${digits.format(value / 1e6)}M`.replace("-", "−");
-  return figure(Math.abs(value) < 1e-12 ? 0 : value);
+  const [by, unit] = largest >= 1e10 || largest < 1e4 ? [1, ""] : largest >= 1e7 ? [1e6, "M"] : [1e3, "k"];
+  return value === 0 ? "0" : `${figure(value / by)}${unit}`;
 }
