@@ -122,10 +122,7 @@ if __name__ == "__main__":
     run(OUT, lambda text: console.print(text, markup=False, soft_wrap=True))
     predict_charges()
     classify_patients()
-    console.print(
-        f"All in {time.perf_counter() - started:.0f} seconds. To ask the model on a page:"
-    )
-    command = Path(sys.executable).parent / "expecta"
-    console.print(
-        f"  {command} serve {OUT / 'charges.expecta'}   # then open http://127.0.0.1:8000"
-    )
+    console.print(f"All in {time.perf_counter() - started:.0f} seconds.")
+    command = f"{Path(sys.executable).parent / 'expecta'} serve {OUT / 'charges.expecta'}"
+    page = "http://127.0.0.1:8000"
+    console.print(f"Ask the model on a page: {command}, then open {page}", soft_wrap=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -64,10 +63,10 @@ def answer_case(served: ServedModel, request: CaseRequest) -> dict[str, Any]:
         remarks.append("What is known has probability zero under the learned density: no answer.")
     if "distribution" in request.parts:
         group = model.ask(facts, of=request.of)
-        if group.distribution is None and not soft and not impossible:
-            group = _row_group(subject, group, served.rows.table([cells]))
         document["distribution"] = _distribution(group)
-        remarks += group.remarks
+        if group.distribution is None and not soft and not impossible:
+            document["distribution"] |= _of_row(subject, served.rows.table([cells]))
+        remarks += document["distribution"]["remarks"]
     if "interval" in request.parts:
         document["interval"] = None
         if soft:
@@ -94,29 +93,28 @@ def answer_case(served: ServedModel, request: CaseRequest) -> dict[str, Any]:
     return plain(document)
 
 
-def _row_group(subject: ExpectedOutput, group: Group, table: Any) -> Group:
-    """Return a group without members as ``predict`` sees it: a number counts as its nearest bin."""
+def _distribution(group: Group) -> dict[str, Any]:
+    """Return the distribution of the model's output over the unknown inputs."""
+    return {**group.to_dict(), "curve": group_curve(group)}
+
+
+def _of_row(subject: ExpectedOutput, table: Any) -> dict[str, Any]:
+    """Return the distribution for a row that no training row is like, as ``predict`` sees it."""
     codes = subject.encoder.codes(subject.table(table))
     evidence = Evidence.rows(codes, subject.encoder.cardinalities_)
     summary = subject.describe_groups(evidence, np.ones((1, 1)))
     distribution = subject.distribution(evidence, np.ones(1))
     quantiles, errors = (part.tolist() for part in distribution.quantiles(LEVELS))
-    levels = LEVELS.tolist()
-    return replace(
-        group,
-        mean=float(summary.mean[0]),
-        error=float(summary.error[0]),
-        std=float(np.sqrt(summary.variance[0])),
-        quantiles=dict(zip(levels, quantiles, strict=True)),
-        quantile_errors=dict(zip(levels, errors, strict=True)),
-        remarks=("There is no such value in the training data: the nearest bin counts.",),
-        distribution=distribution,
-    )
-
-
-def _distribution(group: Group) -> dict[str, Any]:
-    """Return the distribution of the model's output over the unknown inputs."""
-    return {**group.to_dict(), "curve": group_curve(group)}
+    x, below = distribution.curve()
+    return {
+        "mean": float(summary.mean[0]),
+        "error": float(summary.error[0]),
+        "std": float(np.sqrt(summary.variance[0])),
+        "quantiles": dict(zip(LEVELS.tolist(), quantiles, strict=True)),
+        "quantile_errors": dict(zip(LEVELS.tolist(), errors, strict=True)),
+        "remarks": ["There is no such value in the training data: the nearest bin counts."],
+        "curve": {"x": x, "cdf": below},
+    }
 
 
 def _interval(served: ServedModel, cells: list[Any], request: CaseRequest) -> dict[str, Any]:

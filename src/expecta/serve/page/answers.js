@@ -1,7 +1,7 @@
 // Pieces of answers that several views show.
 
 import { h, name } from "./elements.js";
-import { change, figure, output } from "./numbers.js";
+import { change, figure, output, percent } from "./numbers.js";
 
 /** A problem that the service named, for people to read. */
 export function problemBox(error) {
@@ -43,21 +43,24 @@ function rowsAverage(group, target) {
 
 /** How exact the arithmetic is, in a few words, and in full on request. */
 function exactness(group) {
-  const word = group.error === 0 ? "The arithmetic is exact, given the learned density."
-    : group.error > 0 ? `The arithmetic is within ${figure(group.error)}, given the learned density.` : "What is exact";
+  const error = numericalError(group);
+  const word = error === 0 ? "The arithmetic is exact, given the learned density."
+    : error > 0 ? `The arithmetic is within ${figure(error)}, given the learned density.` : "What is exact";
   return h("details", { class: "exactness" }, h("summary", null, word), h("p", { class: "note" }, group.exactness));
 }
 
-/** The mean from model and rows together, where the service gives it. */
+export function numericalError(answer) {
+  return answer.numerical_error ?? answer.error;
+}
+
+/** How far the mean over a group may be off, and what it is by each source. */
 function combinedMean(group) {
-  const combined = group.combined;
-  if (!combined || typeof combined !== "object" || typeof combined.mean !== "number") return null;
-  const is = group.is_probability;
-  const parts = [];
-  if (typeof group.mean === "number") parts.push(`model ${output(group.mean, is)}`);
-  if (group.rows_mean) parts.push(`rows ${output(group.rows_mean.mean, is)}`);
-  const error = typeof combined.standard_error === "number" ? ` ± ${figure(combined.standard_error)}` : "";
-  return h("span", null, h("strong", null, `Model and rows together: ${output(combined.mean, is)}${error}`), parts.length ? ` (${parts.join(", ")}).` : ".");
+  if (typeof group.standard_error !== "number" || !group.interval) return null;
+  const say = (value) => output(value, group.is_probability);
+  const [low, high] = group.interval;
+  const parts = [`by the density ${say(group.density_mean)}`];
+  if (typeof group.rows_output === "number") parts.push(`over the training rows ${say(group.rows_output)}, which count ${percent(group.rows_weight)}`);
+  return [h("strong", null, `The mean is probably between ${say(low)} and ${say(high)}`), ` (95%; ${parts.join(", ")}).`];
 }
 
 /** Horizontal bars with words at both sides: [label, value text, share of the width, kind]. */

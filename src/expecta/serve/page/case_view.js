@@ -237,7 +237,7 @@ export class CaseView {
       targetText: `${this.outputName()} itself${interval ? `, ${100 * interval.coverage}% interval` : ": intervals need single values"}`,
     });
     if (group) {
-      replace(this.trust, trust({ ...group, remarks: answer.remarks }, this.card.target));
+      replace(this.trust, trust({ ...group, numerical_error: answer.error, remarks: answer.remarks }, this.card.target));
       const levels = Object.keys(group.quantiles);
       replace(this.numbers, h("summary", null, "The distribution in numbers"), table("Quantiles of the model's output over the unknown inputs", [
         ["share of cases at or below", levels.map((level) => `${Math.round(1000 * level) / 10}%`)],

@@ -1,10 +1,10 @@
 // Groups: ask about one, compare two, or divide a population by columns.
 
-import { csvText, downloadButton, problemBox, table, trust } from "./answers.js";
+import { csvText, downloadButton, numericalError, problemBox, table, trust } from "./answers.js";
 import { GroupPicture, hull, splitPictures, steps, svgText } from "./charts.js";
 import { h, name, newId, replace, segments } from "./elements.js";
 import { CaseForm } from "./form.js";
-import { figure, output, percent } from "./numbers.js";
+import { errorText, figure, output, percent } from "./numbers.js";
 import { ask, modelPath, Newest } from "./requests.js";
 
 const MODES = [["ask", "Ask"], ["compare", "Compare"], ["split", "Split"]];
@@ -197,6 +197,7 @@ export class GroupsView {
       h("p", { class: "query" }, h("span", { class: "key b", "aria-hidden": "true" }), "B: ", name(groups[1].query, 200)),
       h("p", { class: "headline" }, `${answer.difference < 0 ? "−" : ""}${say(Math.abs(answer.difference))}`),
       h("p", { class: "under" }, "difference of the means, A less B",
+        answer.interval ? `, probably between ${say(answer.interval[0])} and ${say(answer.interval[1])} (95%)` : "",
         answer.ratio === null ? "" : `; ratio ${figure(answer.ratio)}`,
         `. A random member of A is above one of B with probability ${percent(answer.superiority)}.`),
     ];
@@ -209,12 +210,16 @@ export class GroupsView {
     this.a.written(answer.given);
     const is = answer.is_probability;
     const say = (value) => output(value, is);
+    const sayError = is ? errorText : figure;
     const values = answer.mean.flatMap((mean, i) => (mean === null ? [] : [mean - (answer.std[i] ?? 0), mean + (answer.std[i] ?? 0), answer.rows_mean?.[i]]));
     const panels = splitPictures(answer, hull(values, is), Math.max(this.result.clientWidth - 42, 240));
     const columns = [
       ...answer.columns.map((column, i) => [column, answer.labels[i]]),
       ["share", answer.share, percent], ["mean", answer.mean, say], ["spread", answer.std, say],
-      answer.error.some((one) => one > 0) ? ["error", answer.error, figure] : null,
+      answer.standard_error?.some((one) => one !== null) ? ["standard error", answer.standard_error, sayError] : null,
+      numericalError(answer).some((one) => one > 0) ? ["numerical error", numericalError(answer), sayError] : null,
+      answer.rows_output?.some((one) => one !== null) ? ["mean by density", answer.density_mean, say] : null,
+      answer.rows_output?.some((one) => one !== null) ? ["mean by rows", answer.rows_output, say] : null,
       answer.rows ? ["training rows", answer.rows, figure] : null,
       answer.rows_mean ? ["their average", answer.rows_mean, say] : null,
       answer.rare ? ["rare", answer.rare.map((one) => (one ? "yes" : ""))] : null,
@@ -259,7 +264,16 @@ function pictureText(groups, say) {
 
 /** The columns of a table over groups: whatever numbers the service gives of them. */
 function groupColumns(groups, say) {
-  const rows = [["mean", (g) => g.mean, say], ["error", (g) => g.error, figure], ["spread", (g) => g.std, say]];
+  const given = (field) => groups.some((group) => typeof group[field] === "number");
+  const sayError = groups[0].is_probability ? errorText : figure;
+  const rows = [
+    ["mean", (g) => g.mean, say],
+    given("standard_error") && ["standard error", (g) => g.standard_error, sayError],
+    given("rows_output") && ["mean by density", (g) => g.density_mean, say],
+    given("rows_output") && ["mean by rows", (g) => g.rows_output, say],
+    ["numerical error", numericalError, sayError],
+    ["spread", (g) => g.std, say],
+  ].filter(Boolean);
   for (const level of Object.keys(groups[0].quantiles)) rows.push([`${Math.round(1000 * level) / 10}% quantile`, (g) => g.quantiles[level], say]);
   rows.push(["share", (g) => g.share, percent]);
   if (groups.some((group) => group.rows !== null)) rows.push(["training rows", (g) => g.rows, figure]);

@@ -17,6 +17,7 @@ export function figure(value, signed = false) {
 /** A share in percent, with about three digits; a tiny one is no zero. */
 export function percent(share) {
   if (share === null || share === undefined || Number.isNaN(share)) return "—";
+  if (share < 0) return `−${percent(-share)}`;
   if (share === 0 || share === 1) return `${100 * share}%`;
   if (share < 1e-4) return "<0.01%";
   if (share > 0.9995) return ">99.9%";
@@ -26,6 +27,11 @@ export function percent(share) {
 /** An output of a model: a probability in percent, or a number. */
 export function output(value, isProbability) {
   return isProbability ? percent(value) : figure(value);
+}
+
+/** The error of a probability, which may be far below a percent. */
+export function errorText(value) {
+  return value === null || value === undefined || value === 0 || value >= 1e-4 ? percent(value) : figure(value);
 }
 
 /** What a contribution adds to an output. */
