@@ -16,6 +16,18 @@ from expecta.serve import app
 HOSTILE = "<script>alert('x')</script> \" & \u202eright"
 
 
+ROWS = [
+    {"age": 40, "smoker": "yes"},
+    {"age": 33.0, "region": HOSTILE, "vip": True, "since": "2021-03-04"},
+    {"smoker": None, "vip": "NaN"},
+    {},
+    {"age": 51, "smoker": "no", "region": "east", "since": "2020-05-06", "vip": False},
+]
+COLUMNS = ["age", "smoker", "region", "since", "vip"]
+EVIDENCE = {"age": {"between": [30, 40]}, "region": {"in": ["east", HOSTILE]}, "smoker": "yes"}
+FACTS = {"age": (30, 40), "region": ["east", HOSTILE], "smoker": "yes"}
+
+
 def people(n=160, seed=0):
     rng = np.random.default_rng(seed)
     table = pd.DataFrame(
@@ -109,3 +121,47 @@ class Client:
 def serving(models, options=None, headers=None):
     with Client(app(models, options), headers) as client:
         yield client
+
+
+def table(rows, drop=()):
+    """Rows as the library takes them."""
+    cells = {name: [row.get(name) for row in rows] for name in COLUMNS if name not in drop}
+    return {
+        name: [None if value == "NaN" else value for value in values]
+        for name, values in cells.items()
+    }
+
+
+# requests, and what the library answers
+GROUP = "smoker == 'yes' and age < 40"
+QUESTIONS = [
+    ("ask", {"query": GROUP}, lambda m: m.ask(GROUP)),
+    ("ask", {"query": EVIDENCE}, lambda m: m.ask(FACTS)),
+    ("ask", {}, lambda m: m.ask()),
+    ("compare", {"a": GROUP, "b": {"smoker": "no"}}, lambda m: m.compare(GROUP, {"smoker": "no"})),
+    (
+        "split",
+        {"columns": ["region", "age"], "bins": 3, "given": "vip == True"},
+        lambda m: m.split("region", "age", bins=3, given="vip == True"),
+    ),
+    ("dependence", {"column": "age", "grid": 5}, lambda m: m.dependence("age", grid=5)),
+    (
+        "next-question",
+        {"known": {"age": 40}, "cost": {"smoker": 2}},
+        lambda m: m.next_question({"age": 40}, cost={"smoker": 2}),
+    ),
+    ("next-question", {"known": "age > 40"}, lambda m: m.next_question("age > 40")),
+    (
+        "stability",
+        {"rows": ROWS, "threshold": 9000},
+        lambda m: m.stability(table(ROWS), 9000),
+    ),
+    (
+        "sufficient",
+        {"row": ROWS[0], "threshold": 9000},
+        lambda m: m.sufficient({"age": 40, "smoker": "yes"}, 9000),
+    ),
+    ("shapley", {"rows": ROWS[:2]}, lambda m: m.shapley(table(ROWS[:2]))),
+    ("disparities", {"sensitive": "smoker", "size": 1}, lambda m: m.disparities("smoker", size=1)),
+    ("outliers", {"rows": ROWS[:2]}, lambda m: m.outliers(table(ROWS[:2]))),
+]

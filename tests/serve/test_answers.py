@@ -11,16 +11,7 @@ import pytest
 from expecta import ImpossibleEvidenceWarning
 from expecta.ask.printed_answer import plain
 from expecta.estimators.expected_estimator import ExpectedEstimator
-from served import HOSTILE, people
-
-ROWS = [
-    {"age": 40, "smoker": "yes"},
-    {"age": 33.0, "region": HOSTILE, "vip": True, "since": "2021-03-04"},
-    {"smoker": None, "vip": "NaN"},
-    {},
-    {"age": 51, "smoker": "no", "region": "east", "since": "2020-05-06", "vip": False},
-]
-COLUMNS = ["age", "smoker", "region", "since", "vip"]
+from served import COLUMNS, EVIDENCE, FACTS, GROUP, HOSTILE, QUESTIONS, ROWS, people, table
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +19,6 @@ def loaded(model_files):
     """The models as the library reads them."""
     return {
         name: ExpectedEstimator.load(path) for name, path in model_files.items() if name != "people"
-    }
-
-
-def table(rows, drop=()):
-    """Rows as the library takes them."""
-    cells = {name: [row.get(name) for row in rows] for name in COLUMNS if name not in drop}
-    return {
-        name: [None if value == "NaN" else value for value in values]
-        for name, values in cells.items()
     }
 
 
@@ -90,6 +72,15 @@ def test_predictions_of_a_wrapped_model(client, loaded):
     assert [row["std"] for row in found] == std.tolist()
 
 
+def test_what_is_unknown(client):
+    everyone = client.answer("/models/cost/predict", {"rows": {}})["predictions"]
+    for cell in ("null", '"NaN"', '"nan"', "NaN"):
+        body = f'{{"rows": {{"age": {cell}, "smoker": {cell}, "since": {cell}}}}}'
+        headers = {"Content-Type": "application/json"}
+        answer = client.post("/models/cost/predict", content=body, headers=headers)
+        assert answer.json()["predictions"] == everyone
+
+
 def test_one_row_is_that_row_of_many(client):
     many = client.answer("/models/cost/predict", {"rows": ROWS, "std": True})["predictions"]
     for row, expected in zip(ROWS, many, strict=True):
@@ -138,10 +129,6 @@ def test_one_bad_row_does_not_spoil_the_batch_of_others(client):
     assert [a.status_code for a in client.run(all_at_once())] == [200, 422, 200]
 
 
-EVIDENCE = {"age": {"between": [30, 40]}, "region": {"in": ["east", HOSTILE]}, "smoker": "yes"}
-FACTS = {"age": (30, 40), "region": ["east", HOSTILE], "smoker": "yes"}
-
-
 def test_sets_and_intervals_are_what_ask_says(client, loaded):
     answer = client.answer("/models/cost/predict", {"rows": [EVIDENCE, ROWS[0]], "std": True})
     group = loaded["cost"].ask(FACTS)
@@ -165,40 +152,6 @@ def test_intervals_of_the_target_need_single_values(client):
     problem = client.problem("/models/cost/predict", {"rows": [{}, EVIDENCE], "interval": 0.9})
     assert problem["column"] == "age"
     assert problem["row"] == 1
-
-
-GROUP = "smoker == 'yes' and age < 40"
-QUESTIONS = [
-    ("ask", {"query": GROUP}, lambda m: m.ask(GROUP)),
-    ("ask", {"query": EVIDENCE}, lambda m: m.ask(FACTS)),
-    ("ask", {}, lambda m: m.ask()),
-    ("compare", {"a": GROUP, "b": {"smoker": "no"}}, lambda m: m.compare(GROUP, {"smoker": "no"})),
-    (
-        "split",
-        {"columns": ["region", "age"], "bins": 3, "given": "vip == True"},
-        lambda m: m.split("region", "age", bins=3, given="vip == True"),
-    ),
-    ("dependence", {"column": "age", "grid": 5}, lambda m: m.dependence("age", grid=5)),
-    (
-        "next-question",
-        {"known": {"age": 40}, "cost": {"smoker": 2}},
-        lambda m: m.next_question({"age": 40}, cost={"smoker": 2}),
-    ),
-    ("next-question", {"known": "age > 40"}, lambda m: m.next_question("age > 40")),
-    (
-        "stability",
-        {"rows": ROWS, "threshold": 9000},
-        lambda m: m.stability(table(ROWS), 9000),
-    ),
-    (
-        "sufficient",
-        {"row": ROWS[0], "threshold": 9000},
-        lambda m: m.sufficient({"age": 40, "smoker": "yes"}, 9000),
-    ),
-    ("shapley", {"rows": ROWS[:2]}, lambda m: m.shapley(table(ROWS[:2]))),
-    ("disparities", {"sensitive": "smoker", "size": 1}, lambda m: m.disparities("smoker", size=1)),
-    ("outliers", {"rows": ROWS[:2]}, lambda m: m.outliers(table(ROWS[:2]))),
-]
 
 
 @pytest.mark.parametrize(

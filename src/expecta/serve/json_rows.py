@@ -12,7 +12,6 @@ from expecta.common.text import suggestion
 from expecta.serve.problems import ProblemError
 from expecta.tables import Encoder
 from expecta.tables.category_column import CategoryColumn
-from expecta.tables.cells import from_list
 from expecta.tables.column import Column
 from expecta.tables.scalars import TIMES
 
@@ -87,7 +86,7 @@ class JsonRows:
         remarks = []
         for position, column in self._categories:
             value = cells[position]
-            if value is None or isinstance(value, list) or is_category(column, value):
+            if value is None or isinstance(value, list) or column.has(value):
                 continue
             at = "" if row is None else f"row {row}: "
             remarks.append(
@@ -112,11 +111,6 @@ def no_column(name: str, names: Sequence[str], row: int | None = None) -> Proble
     )
     detail = f"there is no column {name!r:.80}; {suggestion(meant or name, names)}"
     return ProblemError(422, detail, column=name[:200], row=row, did_you_mean=meant)
-
-
-def is_category(column: CategoryColumn, value: Any) -> bool:
-    """Whether a value is one of a column's categories."""
-    return column.encode(from_list("", [value]))[0] >= 0
 
 
 def _cell(column: Column, value: Any, row: int | None) -> Any:
@@ -158,9 +152,11 @@ def _evidence(column: Column, given: dict[str, Any]) -> Any:
 
 
 def _value(column: Column, value: Any) -> Any:
-    """Return one value, None where it is NaN as text."""
-    if isinstance(value, str) and value.lower() == "nan":
+    """Return one value, None where it is NaN, as text or as some programs write JSON."""
+    if value != value or (isinstance(value, str) and value.lower() == "nan"):
         return None
+    if type(value) is float and column.kind == "number" and math.isfinite(value):
+        return value
     if isinstance(value, list | dict):
         raise DomainError(
             f"column {column.name!r}: a cell is a single value; sets and intervals are {FORMS}"

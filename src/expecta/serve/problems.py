@@ -24,7 +24,7 @@ MAX_DETAIL = 2000  # characters
 def to_json(document: Any) -> bytes:
     """Write a document as JSON: numbers to the last bit, NaN as null."""
     try:
-        return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
+        return orjson.dumps(document, str, orjson.OPT_NON_STR_KEYS)
     except TypeError:  # half a character, or an integer beyond 64 bits
         return json.dumps(document, ensure_ascii=True, allow_nan=False, default=str).encode()
 

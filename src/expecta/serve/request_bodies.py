@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from expecta.common.text import suggestion
@@ -52,17 +53,20 @@ def json_response(document: Any, status: int = 200, **headers: str) -> Response:
 
 async def read_body(request: Request, options: ServeOptions) -> bytes:
     """Read a body within the limits of size and time."""
-    declared = request.headers.get("content-length", "0")
+    declared = header(request, b"content-length")
     if declared.isdigit() and int(declared) > options.max_bytes:
         raise _too_large(options)
-    chunks, size = [], 0
+    chunks, size, more = [], 0, True
     try:
         async with asyncio.timeout(options.timeout):
-            async for chunk in request.stream():
-                size += len(chunk)
+            while more:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                chunks.append(message.get("body", b""))
+                size, more = size + len(chunks[-1]), message.get("more_body", False)
                 if size > options.max_bytes:
                     raise _too_large(options)
-                chunks.append(chunk)
     except TimeoutError:
         raise ProblemError(
             408,
@@ -91,7 +95,13 @@ def check_rows(count: int, options: ServeOptions) -> None:
 
 def content_type(request: Request) -> str:
     """Return the type of a body; JSON where none is said."""
-    return request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    given = header(request, b"content-type")
+    return JSON if given in ("", JSON) else given.partition(";")[0].strip().lower()
+
+
+def header(request: Request, name: bytes) -> str:
+    """Return a header, empty where it is not there."""
+    return next((v.decode("latin-1") for k, v in request.scope["headers"] if k == name), "")
 
 
 async def read_request(request: Request, model: type[BaseModel], options: ServeOptions) -> Any:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hmac
-import json
 import logging
+import os
 import time
-import uuid
 from typing import Any, ClassVar
 
-from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from expecta.serve.problems import ProblemError, busy
+from expecta.serve.problems import ProblemError, busy, to_json
 from expecta.serve.serve_options import ServeOptions
 from expecta.serve.service_metrics import ServiceMetrics
 
@@ -26,6 +25,7 @@ POLICY = (
     "connect-src 'self'; font-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'"
 )
+GONE = 499  # the status of a request whose client went away, in logs and counts
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "SAMEORIGIN",
@@ -36,6 +36,7 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": POLICY,
 }
+RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 class RequestGuard:
@@ -51,6 +52,7 @@ class RequestGuard:
         self.app, self.options, self.metrics = app, options, metrics
         self._token = None if options.token is None else options.token.encode()
         self._in_flight = 0
+        self._counts: dict[tuple[str, str, int], Any] = {}  # by route, method and status
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -58,16 +60,17 @@ class RequestGuard:
             await self.app(scope, receive, send)
             return
         start, path, status = time.perf_counter(), scope["path"], 500
-        request_id = uuid.uuid4().hex[:16]
+        request_id = os.urandom(8).hex()
 
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-                headers["X-Request-ID"] = request_id
+                headers = list(message["headers"])
+                given = {name for name, _ in headers}
+                headers += [header for header in RAW_HEADERS if header[0] not in given]
+                headers.append((b"x-request-id", request_id.encode()))
+                message = {**message, "headers": headers}
             await send(message)
 
         self._in_flight += 1
@@ -78,6 +81,8 @@ class RequestGuard:
                 await problem.response()(scope, receive, answer)
             else:
                 await self.app(scope, receive, answer)
+        except ClientDisconnect:
+            status = GONE  # nobody is left to be told anything
         finally:
             self._in_flight -= 1
             self.metrics.in_flight.dec()
@@ -106,8 +111,13 @@ class RequestGuard:
     def _record(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         """Count and log a request: its route, never its address or what it holds."""
         route = getattr(scope.get("route"), "path", None) or "none"
-        self.metrics.requests.labels(route, scope["method"][:8], status).inc()
-        self.metrics.seconds.labels(route).observe(seconds)
+        key = route, scope["method"][:8], status
+        counts = self._counts.get(key)
+        if counts is None:
+            counts = self.metrics.requests.labels(*key), self.metrics.seconds.labels(route)
+            self._counts[key] = counts
+        counts[0].inc()
+        counts[1].observe(seconds)
         if log.isEnabledFor(logging.INFO):
             facts = {
                 "route": route,
@@ -136,4 +146,4 @@ class JsonLines(logging.Formatter):
         line |= {k: v for k, v in vars(record).items() if k not in self.KNOWN}
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=True, default=str)
+        return to_json(line).decode("utf-8", "replace")

@@ -19,6 +19,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 from fastapi import Request
+from pydantic_core import from_json
 from starlette.background import BackgroundTask
 from starlette.responses import StreamingResponse
 
@@ -129,8 +130,8 @@ class JsonLineBlocks(RowBlocks):
                 continue
             row = self.n_rows + len(cells)
             try:
-                given = orjson.loads(line)
-            except orjson.JSONDecodeError as error:
+                given = from_json(line)
+            except ValueError as error:
                 raise ProblemError(400, f"row {row} is no JSON: {error}", row=row) from None
             if not isinstance(given, dict):
                 raise ProblemError(422, f"row {row} is no object from columns to values", row=row)

@@ -48,6 +48,10 @@ class CategoryColumn(Column):
             level = bool(level)
         return self._code_of.get(key(level))
 
+    def has(self, value: Any) -> bool:
+        """Whether a value is one of the categories."""
+        return self._find(canonical(value)) is not None
+
     def encode(self, cells: Cells, *, unseen: str = "unknown") -> Ints:
         """Return the category of every cell; one never seen is "other" if that is a value."""
         codes, levels = cells.as_levels()
