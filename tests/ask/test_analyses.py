@@ -32,7 +32,7 @@ from expecta.ask.language.query import Query
 from expecta.ask.next_question import _variance, next_question
 from expecta.ask.outliers import outliers
 from expecta.ask.populations import Population
-from expecta.ask.shapley import shapley
+from expecta.ask.shapley import shapley, shapley_of_facts
 
 RNG = np.random.default_rng(0)
 COLUMNS = ["a", "b", "n", "r"]
@@ -385,6 +385,24 @@ def test_shapley_values_are_means_over_all_orders(truth):
         assert total == pytest.approx(found.prediction[i], abs=1e-7)
         assert found.prediction[i] == pytest.approx(truth.mean(truth.where(known)), abs=1e-7)
     assert len(shown(found)) == np.count_nonzero(codes >= 0)
+
+
+def test_shapley_values_of_sets_and_intervals(truth):
+    n, r = (truth.tidy[name].to_numpy(float) for name in "nr")
+    holds = {"n": (n >= 0) & (n <= 1), "r": np.isin(r, [0.5, 4.0])}
+    found = shapley_of_facts(truth.subject, {"n": (0, 1), "r": [0.5, 4.0], "a": None})
+    everyone = truth.mean(np.ones(len(n), bool))
+    both = truth.mean(holds["n"] & holds["r"])
+    alone = {name: truth.mean(rows) for name, rows in holds.items()}
+    for name, other in ("nr", "rn"):
+        value = (alone[name] - everyone + both - alone[other]) / 2
+        place = truth.subject.columns.index(name)
+        assert found.values[0, place] == pytest.approx(value, abs=1e-7)
+    assert np.count_nonzero(~np.isnan(found.values)) == 2
+    assert found.base == pytest.approx(everyone, abs=1e-7)
+    assert found.prediction[0] == pytest.approx(both, abs=1e-7)
+    with pytest.raises(DomainError, match="there is no column"):
+        shapley_of_facts(truth.subject, {"m": 1})
 
 
 def test_shapley_values_from_permutations_are_near_the_exact_ones(truth, monkeypatch):

@@ -194,6 +194,10 @@ def test_a_case_with_a_range(client, loaded):
     group = loaded["cost"].ask(FACTS)
     assert case["prediction"] == group.mean
     assert case["interval"] is None
+    shared = case["contributions"]
+    added = sum(value for value in shared["values"][0] if value is not None)
+    assert shared["base"] + added == pytest.approx(group.mean, rel=1e-9)
+    assert shared["known"][0][0] == "30 <= age <= 40"
     assert any("calibrated" in remark for remark in case["remarks"])
     below = group.distribution.cdf(np.array([8999.999]))[0]
     assert case["threshold"]["probability"] == pytest.approx(1 - below, abs=0.05)

@@ -126,6 +126,15 @@ def test_unseen_categories_count_as_unknown_and_are_told(client):
     assert "did you mean 'yes'?" in remark
 
 
+def test_a_long_list_of_rows(client):
+    rows = [{"age": 20 + i % 40, "smoker": "x"} for i in range(600)]
+    answer = client.answer(PREDICT, {"rows": rows})
+    few = client.answer(PREDICT, {"rows": rows[:40]})
+    assert answer["predictions"] == few["predictions"] * 15
+    assert answer["remarks"][20:] == ["... and 580 more values like these"]
+    assert client.problem(PREDICT, {"rows": [*rows, {"agee": 3}]})["row"] == 600
+
+
 def test_metrics_count_what_happened(client):
     def value(line):
         text = client.get("/metrics").text

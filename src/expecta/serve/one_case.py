@@ -10,6 +10,7 @@ from pydantic import Field
 from expecta.ask.groups import LEVELS, Group
 from expecta.ask.populations import Population
 from expecta.ask.printed_answer import plain
+from expecta.ask.shapley import MAX_COLUMNS, shapley_of_facts
 from expecta.circuits.evidence import Evidence
 from expecta.common.errors import DomainError, ImpossibleEvidenceError
 from expecta.expected.expected_output import ExpectedOutput
@@ -85,10 +86,15 @@ def answer_case(served: ServedModel, request: CaseRequest) -> dict[str, Any]:
             document["next"] = asked.to_dict()
     if "contributions" in request.parts:
         document["contributions"] = None
-        if soft:
-            remarks.append("Contributions are those of single values.")
-        elif not impossible:
-            document["contributions"] = model.shapley(facts, of=request.of).to_dict()
+        if not impossible:
+            known = {name: fact for name, fact in facts.items() if fact is not None}
+            of_facts = soft and len(known) <= MAX_COLUMNS
+            if of_facts:
+                document["contributions"] = shapley_of_facts(subject, facts).to_dict()
+            elif not soft:
+                document["contributions"] = model.shapley(facts, of=request.of).to_dict()
+            else:
+                remarks.append(f"Contributions of sets are for up to {MAX_COLUMNS} known columns.")
     document["remarks"] = list(dict.fromkeys(remarks))
     return plain(document)
 

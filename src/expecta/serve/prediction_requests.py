@@ -15,6 +15,9 @@ from expecta.serve.request_bodies import check_rows
 from expecta.serve.serve_options import ServeOptions
 from expecta.serve.served_model import PredictOptions
 
+MAX_SHARED_ROWS = 256  # of a request that shares batches with others
+MAX_REMARKS = 20  # of a request's categories that are not in the training data
+
 
 class PredictRequest(StrictModel):
     """Rows, and what to predict of them."""
@@ -40,27 +43,35 @@ async def answer_predictions(
     options: ServeOptions,
 ) -> dict[str, Any]:
     """Answer a request for predictions, together with others that wait."""
-    served = entry.served
+    served, wanted = entry.served, given.options()
     served.check_predicts()
+    one = isinstance(given.rows, dict)
     rows = [given.rows] if isinstance(given.rows, dict) else given.rows
     check_rows(len(rows), options)
-    one = isinstance(given.rows, dict)
-    cells = [served.rows.row(row, None if one else i) for i, row in enumerate(rows)]
-    wanted = given.options()
-    if any(map(has_evidence, cells)):
-        predictions = await registry.questions.run(partial(served.predict_all, cells, wanted))
-    elif wanted.is_shared:
-        predictions = await entry.batches.answer(cells, wanted)
+
+    def read() -> tuple[list[list[Any]], list[str]]:
+        cells, remarks = [], []
+        for i, row in enumerate(rows):
+            cells.append(served.rows.row(row, None if one else i))
+            remarks += served.rows.unseen(cells[-1], None if one else i)
+        return cells, remarks
+
+    if len(rows) > MAX_SHARED_ROWS:  # not on the event loop, where others would wait
+        cells, remarks = await registry.streams.run(read)
+        predictions = await registry.streams.run(partial(served.predict_all, cells, wanted))
     else:
-        predictions = await registry.predictions.run(partial(served.predict, cells, wanted))
-    remarks = [
-        remark
-        for i, row in enumerate(cells)
-        for remark in served.rows.unseen(row, None if one else i)
-    ]
+        cells, remarks = read()
+        if any(map(has_evidence, cells)):
+            predictions = await registry.questions.run(partial(served.predict_all, cells, wanted))
+        elif wanted.is_shared:
+            predictions = await entry.batches.answer(cells, wanted)
+        else:
+            predictions = await registry.predictions.run(partial(served.predict, cells, wanted))
     impossible = [i for i, row in enumerate(predictions) if row["error"] is None]
     count_rows(registry, served.name, len(rows), len(impossible), len(remarks))
     request.state.facts["rows"] = len(rows)
+    if len(remarks) > MAX_REMARKS:
+        remarks[MAX_REMARKS:] = [f"... and {len(remarks) - MAX_REMARKS} more values like these"]
     if impossible:
         remarks.append(
             f"{len(impossible)} of {len(rows)} rows have probability zero under the learned "

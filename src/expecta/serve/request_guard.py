@@ -25,6 +25,7 @@ POLICY = (
     "connect-src 'self'; font-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'"
 )
+METHODS = {"GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"}  # of which counts are kept
 GONE = 499  # the status of a request whose client went away, in logs and counts
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -111,7 +112,8 @@ class RequestGuard:
     def _record(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         """Count and log a request: its route, never its address or what it holds."""
         route = getattr(scope.get("route"), "path", None) or "none"
-        key = route, scope["method"][:8], status
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        key = route, method, status
         counts = self._counts.get(key)
         if counts is None:
             counts = self.metrics.requests.labels(*key), self.metrics.seconds.labels(route)
@@ -121,7 +123,7 @@ class RequestGuard:
         if log.isEnabledFor(logging.INFO):
             facts = {
                 "route": route,
-                "method": scope["method"][:8],
+                "method": method,
                 "status": status,
                 "milliseconds": round(1000 * seconds, 3),
                 "request": request_id,
