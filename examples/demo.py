@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from expecta import CircuitClassifier, CircuitRegressor, Encoder
-from expecta.cli.demo import PAGE, people, run
+from expecta.cli.demo import people, run
 
 OUT = Path("build/demo")
 console = Console(width=100, highlight=False)
