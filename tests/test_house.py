@@ -124,3 +124,12 @@ def test_what_a_test_leaves_behind_is_seen(monkeypatch, tmp_path):
         "NumPy's print options",
         "open figures",
     }
+
+
+def test_every_public_name_is_listed_and_there():
+    import expecta
+
+    assert set(expecta.__all__) <= set(dir(expecta))
+    assert "Any" not in dir(expecta)
+    for name in dir(expecta):
+        assert getattr(expecta, name) is not None

@@ -136,3 +136,7 @@ def __getattr__(name: str) -> Any:
     if name == "datasets":
         return import_module("expecta.datasets")
     return getattr(import_module(_LATER[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

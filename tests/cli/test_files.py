@@ -209,7 +209,7 @@ def test_commands_are_documented():
     from expecta.cli.app import PANELS
 
     page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"^\| `(\w+) ", page, re.MULTILINE))
+    named = set(re.findall(r"^\| `([\w-]+)[ `]", page, re.MULTILINE))
     assert named == {name for commands in PANELS.values() for name in commands}
 
 
@@ -226,7 +226,7 @@ def test_documented_commands_run(tmp_path, monkeypatch):
             if words[0] == "serve":  # tests/serve runs it
                 continue
             if words[0] == "fit":
-                words += ["--density", "chow-liu", "--max-bins", "8"]
+                words += ["--density", "chow-liu", "--max-bins", "8", "--force"]
             good(*words)
             tried.add(words[0])
     assert {"fit", "predict", "ask", "compare", "split", "next", "explain", "report"} <= tried

@@ -109,7 +109,7 @@ def test_fit_as_json_and_without_rows(place, tmp_path):
     inspected = parsed("inspect", path)
     assert (inspected["rows_in_file"], inspected["rows"]) == (False, 120)
     assert parsed("ask", path, "region == 'east'")["rows"] > 0
-    found = run("fit", place / "people.csv", "-t", "smoker", "--rows", *options)
+    found = run("fit", place / "people.csv", "-t", "smoker", "--rows", "--force", *options)
     assert "with the training rows" in found.stdout
     assert CircuitClassifier.load(path).training_rows_ is not None
 
@@ -245,3 +245,14 @@ def test_what_is_not_installed_is_named(library, place):
     assert done.returncode == 1
     (line,) = done.stderr.decode().splitlines()
     assert "pip install 'expecta[cli" in line
+
+
+def test_a_model_that_is_there_is_kept_unless_forced(tmp_path):
+    (tmp_path / "a.csv").write_text("x,cost\n" + "1,2\n3,4\n" * 20)
+    words = ["fit", tmp_path / "a.csv", "-t", "cost", "-o", tmp_path / "m.expecta"]
+    words += ["--density", "chow-liu", "-q"]
+    good(*words)
+    first = (tmp_path / "m.expecta").read_bytes()
+    assert "--force" in bad(*words)
+    assert (tmp_path / "m.expecta").read_bytes() == first
+    good(*words, "--force")

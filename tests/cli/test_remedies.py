@@ -21,7 +21,8 @@ def lines(header, n, row):
 
 def fitted(folder, text, *words, target="y"):
     (folder / "a.csv").write_text(text)
-    return run("fit", folder / "a.csv", "-t", target, "-o", folder / "m.expecta", *QUICK, *words)
+    words = (*QUICK, "--force", *words)
+    return run("fit", folder / "a.csv", "-t", target, "-o", folder / "m.expecta", *words)
 
 
 def hints(said):

@@ -65,6 +65,9 @@ def fit(
     skip_unknown: Annotated[
         bool, typer.Option("--skip-unknown", help="Leave out rows whose target is unknown.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", "-f", help="Write over a file that is there already.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     json: Json = False,
 ) -> None:
@@ -78,6 +81,8 @@ def fit(
     given = _without_index(table_files.read(table), wanted, quiet)
     _check_columns(given, [wanted, *(drop or [])])
     task = Task.from_table(given, wanted, drop or [], classify, skip_unknown)
+    if path.is_file() and not force:
+        raise DomainError(f"{path} is there already; write over it with --force, or name another")
     with config_context(progress=False if quiet else None):
         model = learn(task, density.value, max_bins, seed)
     model.save(path, rows=rows)
