@@ -177,6 +177,10 @@ def plain_visitor(browser, address):
     visitor.context.close()
 
 
+def one_scheme(visitor):
+    return ["light" if visitor.width < 600 else "dark"]
+
+
 def number(value):
     """A number as the page writes it."""
     return figure(value).replace("-", "−")
@@ -360,7 +364,10 @@ def test_a_case_can_be_taken_elsewhere(plain_visitor, loaded, address):
     row = {"age": 33, "region": HOSTILE}
     visitor.go("case", "cost", row=row, threshold=9000)
     request = {"row": row, "threshold": 9000, "coverage": 0.9}
-    assert json.loads(visitor.text(".snippet")) == request
+    snippet = visitor.text(".snippet")
+    assert json.loads(snippet) == request
+    assert "\u202e" in HOSTILE
+    assert "\u202e" not in snippet  # it would turn the rest of the line around
     share = visitor.page.locator(".share")
     mean = loaded["cost"].predict(table_of(loaded["cost"], row))[0]
     share.locator("label", has_text="curl").click()
@@ -461,7 +468,7 @@ def test_a_comparison_that_is_clicked_together(visitor, loaded):
     shown = {row[0]: row[1:] for row in cells(visitor)}
     assert shown["mean"] == [number(both.a.mean), number(both.b.mean)]
     assert visitor.page.locator(".group-answer path.curve").count() == 2
-    visitor.check()
+    visitor.check(one_scheme(visitor))
 
 
 def test_a_split_as_small_multiples(visitor, loaded):
@@ -477,7 +484,7 @@ def test_a_split_as_small_multiples(visitor, loaded):
         assert row[2:5] == [percent(parts.share[i]), number(parts.mean[i]), number(parts.std[i])]
     assert visitor.page.locator("figure").count() == 3
     assert visitor.page.locator("figure circle").count() == 6
-    visitor.check()
+    visitor.check(one_scheme(visitor))
 
 
 def test_a_question_that_is_wrong(plain_visitor):
@@ -498,7 +505,7 @@ def test_the_report(visitor):
     report = visitor.page.locator(".report-place")
     assert report.get_by_role("heading", name="What a model says of cost").count() == 1
     assert report.locator("svg").count() > 3
-    visitor.check(["light" if visitor.width < 600 else "dark"])
+    visitor.check(one_scheme(visitor))
 
 
 def test_a_density_tells_how_unusual_a_case_is(plain_visitor, models):

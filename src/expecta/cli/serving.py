@@ -49,7 +49,7 @@ def serve(
 ) -> None:
     """Answer over HTTP: predictions, questions, cards and reports of models.
 
-    A file that is replaced is read anew. The API's page is at /docs.
+    A file that is replaced is read anew. A page for people is at /, the API's at /docs.
     """
     try:
         from expecta.serve.serve_options import ServeOptions

@@ -16,9 +16,8 @@ function within(cells, [low, high]) {
 }
 
 export class CaseView {
-  constructor(card, state, remember) {
-    this.card = card;
-    this.remember = remember;
+  constructor(card, state, remember, replaced) {
+    Object.assign(this, { card, remember, replaced });
     this.isProbability = card.task === "classification";
     this.hasTarget = card.task === "regression" && card.intervals;
     const outputs = card.outputs.map((one) => one.of);
@@ -70,7 +69,6 @@ export class CaseView {
   changed(isFirst = false) {
     const { request } = this;
     this.element.setAttribute("aria-busy", "true");
-    this.asked = performance.now();
     if (!isFirst) this.remember(request);
     this.latest = request;
     this.first.ask(request);
@@ -140,11 +138,12 @@ export class CaseView {
       this.threshold = value;
       if (from !== this.thresholdInput) this.thresholdInput.value = value ?? "";
       if (from !== this.thresholdSlider) this.thresholdSlider.value = value ?? everyone?.mean ?? 0;
+      this.thresholdSlider.classList.toggle("unset", value === null);
       this.changed();
     };
     this.thresholdInput = h("input", { id, type: "number", step: "any", inputmode: "decimal", placeholder: "none", value: this.threshold ?? "",
       oninput: (event) => { const text = event.target.value.trim(); set(text === "" ? null : Number(text), this.thresholdInput); } });
-    this.thresholdSlider = h("input", { type: "range", class: "threshold-slider", "aria-label": "Threshold", min: ends[0], max: ends[1], step,
+    this.thresholdSlider = h("input", { type: "range", class: this.threshold === null ? "threshold-slider unset" : "threshold-slider", "aria-label": "Threshold", min: ends[0], max: ends[1], step,
       value: this.threshold ?? everyone?.mean ?? 0, oninput: (event) => set(Number(event.target.value), this.thresholdSlider) });
     this.thresholdSlider.value = this.threshold ?? everyone?.mean ?? 0;
     return h("div", { class: "card" }, h("h2", null, "A decision"),
@@ -167,7 +166,7 @@ export class CaseView {
     this.bar = h("a", { class: "answer-bar", href: "#answer-title", "aria-hidden": "true", tabindex: "-1", onclick: (event) => {
       event.preventDefault();
       document.getElementById("answer-title").scrollIntoView({ behavior: "smooth" });
-    } });
+    } }, h("span", null, "Expected"), h("strong", null, "…"));
     return this.bar;
   }
 
@@ -179,7 +178,13 @@ export class CaseView {
 
   showProblem(error) {
     this.element.setAttribute("aria-busy", "false");
+    this.element.classList.add("failed"); // what is shown answers an older question
+    replace(this.headline, "—");
+    replace(this.bar.lastChild, "—");
+    replace(this.spread);
+    replace(this.trust);
     replace(this.problem, problemBox(error));
+    this.showSnippet();
   }
 
   value(answer) {
@@ -190,13 +195,12 @@ export class CaseView {
   }
 
   showFirst(answer, request) {
-    this.latency = performance.now() - this.asked;
+    this.element.classList.remove("failed");
     const value = this.value(answer);
     const impossible = answer.error === null;
     replace(this.problem, impossible ? h("div", { class: "problem", role: "alert" }, "What is known has probability zero under the learned density: there is no answer.") : null);
     const text = Array.isArray(value) ? value.map((one) => figure(one)).join(", ") : output(value, this.isProbability);
     replace(this.headline, text);
-    this.element.dataset.value = String(value);
     if (this.isProbability) replace(this.spread, impossible ? "" : ["Most probable: ", name(answer.prediction)]);
     else if (answer.std === 0) replace(this.spread, "no spread: the model’s output is settled");
     else replace(this.spread, typeof answer.std === "number" ? ["± ", figure(answer.std), " spread of the model’s output over the unknown inputs"] : "");
@@ -222,6 +226,7 @@ export class CaseView {
   }
 
   showSecond(answer, request) {
+    if (answer.version !== this.card.version) this.replaced();
     const group = answer.distribution;
     const everyone = this.everyone();
     const { interval } = answer;

@@ -52,7 +52,7 @@ export function hull(values, isProbability) {
 
 function axis(svg, x, low, high, top, bottom, width, isProbability) {
   const largest = Math.max(Math.abs(low), Math.abs(high));
-  for (const tick of ticks(low, high, Math.max(2, Math.floor(width / 64)))) {
+  for (const tick of ticks(low, high, Math.max(3, Math.floor(width / 64)))) {
     svg.append(
       s("line", { class: "grid", x1: x(tick), x2: x(tick), y1: top, y2: bottom }),
       s("text", { class: "tick", x: x(tick), y: bottom + 16, "text-anchor": x(tick) > x(high) - 12 ? "end" : x(tick) < 12 ? "start" : "middle" }, tickText(tick, isProbability, largest)),

@@ -260,7 +260,7 @@ class TimeField extends OrderedField {
     this.picture = histogram(column, column.histogram.edges[0], column.histogram.edges.at(-1));
     this.element.append(
       h("div", { class: "slider still" }, this.picture.svg),
-      h("div", { class: "ends" }, h("span", null, column.range_text[0]), h("span", null, column.range_text[1])), this.inputs);
+      h("div", { class: "ends", "aria-hidden": "true" }, column.range_text.map((end) => h("span", null, this.type === "date" ? end.slice(0, 10) : end))), this.inputs);
     this.inputs.classList.add("times");
     this.drawInputs();
     this.show();

@@ -161,8 +161,10 @@ export class GroupsView {
       this.shown = this.mode;
       this.head = h("div");
       const place = h("div", { class: "picture" });
+      const note = h("p", { class: "note" }, "Area is share of the group; lines are means. Dots below the axis are averages of training rows, with 95% intervals.");
       this.words = h("div");
-      replace(this.result, h("div", { class: "card" }, this.head, place, h("p", { class: "note" }, "Area is share of the group; lines are means. Dots below the axis are averages of training rows, with 95% intervals.")), this.words);
+      this.table = h("div", { class: "card beside" });
+      replace(this.result, h("div", null, h("div", { class: "card" }, this.head, place, note), this.words), this.table);
       this.picture?.watch.disconnect();
       this.picture = new GroupPicture(place);
     }
@@ -174,12 +176,12 @@ export class GroupsView {
     replace(this.head, groups.length > 1 ? this.comparisonHead(groups, answer, say) : this.groupHead(groups[0], say));
     const columns = groupColumns(groups, say);
     replace(this.words,
-      h("div", { class: groups.length > 1 ? "two" : null }, groups.map((group, i) => h("div", { class: "card" }, groups.length > 1 ? h("h2", null, h("span", { class: `key ${"ab"[i]}`, "aria-hidden": "true" }), `Group ${"AB"[i]}`) : h("h2", null, "Can it be trusted?"), trust(group, this.card.target)))),
-      h("div", { class: "card" }, h("div", { class: "part-head" }, h("h2", null, "Table"), this.downloads(columns, () => [this.picture.svg])), 
-        table("The answer as a table", [
-          ["of the model’s output", columns.slice(1).map(([heading]) => heading)],
-          ...groups.map((_, i) => [groups.length > 1 ? `group ${"AB"[i]}` : "group", columns.slice(1).map(([, cells, format]) => format(cells[i])), (text) => text]),
-        ])));
+      h("div", { class: groups.length > 1 ? "two" : null }, groups.map((group, i) => h("div", { class: "card" }, groups.length > 1 ? h("h2", null, h("span", { class: `key ${"ab"[i]}`, "aria-hidden": "true" }), `Group ${"AB"[i]}`) : h("h2", null, "Can it be trusted?"), trust(group, this.card.target)))));
+    replace(this.table, h("div", { class: "part-head" }, h("h2", null, "Table"), this.downloads(columns, () => [this.picture.svg])),
+      table("The answer as a table", [
+        ["of the model’s output", columns.slice(1).map(([heading]) => heading)],
+        ...groups.map((_, i) => [groups.length > 1 ? `group ${"AB"[i]}` : "group", columns.slice(1).map(([, cells, format]) => format(cells[i])), (text) => text]),
+      ]));
   }
 
   groupHead(group, say) {
@@ -212,7 +214,7 @@ export class GroupsView {
     const say = (value) => output(value, is);
     const sayError = is ? errorText : figure;
     const values = answer.mean.flatMap((mean, i) => (mean === null ? [] : [mean - (answer.std[i] ?? 0), mean + (answer.std[i] ?? 0), answer.rows_mean?.[i]]));
-    const panels = splitPictures(answer, hull(values, is), Math.max(this.result.clientWidth - 42, 240));
+    const panels = splitPictures(answer, hull(values, is), Math.max(this.result.clientWidth - 46, 240));
     const columns = [
       ...answer.columns.map((column, i) => [column, answer.labels[i]]),
       ["share", answer.share, percent], ["mean", answer.mean, say], ["spread", answer.std, say],

@@ -14,6 +14,8 @@ const select = document.getElementById("model");
 const cards = new Map();
 let models = [];
 let shown = null; // the view
+let again; // a timer, to show it anew
+const SETTLE = 1500; // milliseconds
 
 /** What the address says: view, model, and the view's state. */
 function address() {
@@ -40,6 +42,7 @@ async function card(model) {
 }
 
 async function show() {
+  clearTimeout(again);
   const { view, model, state } = address();
   if (model === undefined) return;
   select.value = model;
@@ -53,13 +56,19 @@ async function show() {
     about = await card(model);
   } catch (error) {
     replace(main, problemBox(error), h("button", { type: "button", onclick: show }, "Try again"));
+    if (error.status === 503) again = setTimeout(show, SETTLE); // not ready yet
     return;
   }
   document.title = `${name(about.target ?? about.name, 60).textContent} · Expecta`;
   shown?.close();
   const remember = (next) => history.replaceState(null, "", hash(view, model, next));
   const views = about.task === "density" ? { case: DensityView, groups: ModelView, model: ModelView } : VIEWS;
-  shown = new views[view](about, state, remember);
+  const replaced = () => { // the service has read another file: show it once it has settled
+    cards.delete(model);
+    clearTimeout(again);
+    again = setTimeout(show, SETTLE);
+  };
+  shown = new views[view](about, state, remember, replaced);
   replace(main, shown.element);
 }
 

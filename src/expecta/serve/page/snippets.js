@@ -2,12 +2,18 @@
 
 import { hasToken, modelPath } from "./requests.js";
 
+/** JSON in which letters that cannot be seen, or turn the text around, are written by their code. */
+function json(value, indent) {
+  return JSON.stringify(value, null, indent).replace(/[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g,
+    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 export function asJson(request) {
-  return JSON.stringify(request, null, 2);
+  return json(request, 2);
 }
 
 export function asCurl(model, request) {
-  const body = JSON.stringify(request).replaceAll("'", "'\\''");
+  const body = json(request).replaceAll("'", "'\\''");
   const token = hasToken() ? ` \\\n  -H "Authorization: Bearer $TOKEN"` : "";
   const url = `${location.origin}${modelPath(model, "case")}`.replaceAll("'", "'\\''");
   return `curl -s '${url}'${token} \\\n  -H 'Content-Type: application/json' \\\n  -d '${body}'`;
@@ -17,7 +23,7 @@ function literal(value) {
   if (value === null) return "None";
   if (value === true) return "True";
   if (value === false) return "False";
-  if (typeof value !== "object") return JSON.stringify(value);
+  if (typeof value !== "object") return json(value);
   if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
   if ("between" in value) return `(${value.between.map(literal).join(", ")})`;
   if ("in" in value) return literal(value.in);
