@@ -27,8 +27,8 @@ browser-test: .venv/.integration chromium
 
 # The browser of that test, by Debian's packages; without it the test is skipped, and says so.
 chromium:
-	@command -v chromium chromium-browser >/dev/null || { apt-get update -qq && \
-		apt-get install -y -qq --no-install-recommends chromium; } || \
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } || \
 		echo "chromium could not be installed: tests of the page are skipped" >&2
 
 .venv/.integration: .venv/.installed

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.integration
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+sync_api.expect.set_options(timeout=30_000)
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
     pytest.skip("chromium is not installed: make browser-test", allow_module_level=True)
@@ -357,6 +358,69 @@ def test_the_first_answer_comes_soon(plain_visitor):
     print(f"first answer: median {np.median(spent):.0f} ms, largest {max(spent):.0f} ms")
     busy = os.getloadavg()[0] / (os.cpu_count() or 1)
     assert np.median(spent) < 100 * max(1.0, busy)
+
+
+def test_a_slider_that_is_dragged_keeps_one_question_under_way(plain_visitor, loaded):
+    visitor = plain_visitor
+    visitor.go("case", "cost")
+    under_way, most, asked = {}, {}, []
+
+    def begin(request):
+        asked.append(request.url)
+        under_way[request.url] = under_way.get(request.url, 0) + 1
+        most[request.url] = max(most.get(request.url, 0), under_way[request.url])
+
+    def end(request):
+        under_way[request.url] -= 1
+
+    visitor.page.on("request", begin)
+    visitor.page.on("requestfinished", end)
+    last = visitor.page.evaluate(
+        """async () => {
+        const slider = document.querySelector('.slider input');
+        for (let i = 0; i < 60; i += 1) {
+            slider.value = Number(slider.min) + (i % 30);
+            slider.dispatchEvent(new Event('input'));
+            await new Promise((resolve) => setTimeout(resolve, 4));
+        }
+        return Number(slider.value);
+    }"""
+    )
+    visitor.settle()
+    assert most[f"{visitor.address}/models/cost/predict"] == 1
+    assert most[f"{visitor.address}/models/cost/case"] <= 2  # two parts of an answer
+    assert len(asked) < 120
+    mean = loaded["cost"].predict(table_of(loaded["cost"], {"age": last}))[0]
+    assert visitor.text(".hero .headline") == number(mean)
+
+
+def test_a_failure_leaves_no_old_number(plain_visitor):
+    visitor = plain_visitor
+    visitor.go("case", "cost")
+    problem = {"status": 422, "title": "no", "detail": "column 'age' <b>is odd</b>"}
+    visitor.page.route("**/predict", lambda route: route.fulfill(status=422, json=problem))
+    field(visitor, "smoker").locator("label", has_text="yes").click()
+    sync_api.expect(visitor.page.locator(".hero .headline")).to_have_text("—")
+    assert "<b>is odd</b>" in visitor.text(".problem")
+    visitor.page.unroute("**/predict")
+    field(visitor, "smoker").locator("label", has_text="no").click()
+    sync_api.expect(visitor.page.locator(".hero .headline")).not_to_have_text("—")
+    assert visitor.page.locator(".problem").count() == 0
+
+
+def test_a_model_that_was_replaced_is_shown_anew(plain_visitor):
+    visitor = plain_visitor
+    visitor.go("case", "cost", row={"age": 30})
+
+    def other(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json=answer.json() | {"version": "another"})
+
+    visitor.page.route("**/case", other, times=1)
+    with visitor.page.expect_request(f"{visitor.address}/models/cost"):
+        field(visitor, "smoker").locator("label", has_text="yes").click()
+    sync_api.expect(visitor.page.locator(".why")).to_contain_text("smoker is yes")
+    assert visitor.faults == []
 
 
 def test_a_case_can_be_taken_elsewhere(plain_visitor, loaded, address):
