@@ -224,7 +224,7 @@ export class GroupsView {
       answer.rows_output?.some((one) => one !== null) ? ["mean by rows", answer.rows_output, say] : null,
       answer.rows ? ["training rows", answer.rows, figure] : null,
       answer.rows_mean ? ["their average", answer.rows_mean, say] : null,
-      answer.rare ? ["rare", answer.rare.map((one) => (one ? "yes" : ""))] : null,
+      answer.rare?.some(Boolean) ? ["rare", answer.rare.map((one) => (one ? "yes" : ""))] : null,
     ].filter((one) => one !== null);
     replace(this.result,
       h("div", { class: "card" }, h("div", { class: "part-head" }, h("h2", null, name(answer.name, 60), " by ", answer.columns.map((column, i) => [i ? ", " : "", name(column, 40)])), this.downloads(columns, () => panels.map((panel) => panel.svg))),
