@@ -129,6 +129,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         *,
         method: str = "spectral",
         order: int = 1,
+        return_std: bool = False,
         return_error: bool | str = False,
     ) -> Any:
         """Predict the probability of each class, its expectation over the unknown inputs.
@@ -146,6 +147,10 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
             which is cheaper; of order 1 it is σ at the expected log-odds.
         order
             Of Taylor's formula.
+        return_std
+            Whether to return the standard deviation of each probability over the unknown inputs
+            too: how far it would move if they were known, zero for a complete row. Within a bound
+            for two classes, sampled for more.
         return_error
             Whether to return a bound on the absolute error of each probability too, NaN
             where none is known; with "fit", its standard error over other training rows, as
@@ -153,7 +158,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
 
         Returns
         -------
-        array of shape (rows, classes), or two of them
+        array of shape (rows, classes), and what else was asked for, in this order
         """
         if method not in ("spectral", "taylor"):
             raise ValueError(f'method is "spectral" or "taylor", not {method!r}')
@@ -162,7 +167,8 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         assert isinstance(model, LearnedCircuit)
         rows = model.rows(X)
         probability, error = model.probabilities(rows, method, order)
-        return self._with_error([probability], error, rows, return_error)
+        parts = [probability, *([model.probability_std(rows)] if return_std else [])]
+        return self._with_error(parts, error, rows, return_error)
 
 
 def _read_labels(y: Any) -> npt.NDArray[Any]:

@@ -124,6 +124,11 @@ def quality_sentences(facts: ReportFacts) -> list[str]:
             f"On complete held-out rows, the target differs from the prediction with a standard "
             f"deviation of {figure(noise)}."
         )
+        if facts.model.noise_variance_ is not None:
+            sentences.append(
+                "It depends on the inputs: intervals are narrow where it is small, and wide where "
+                "it is large."
+            )
     explained = _explained_variance(facts)
     if explained is not None and explained > 0:
         sentences.append(f"That explains {explained:.1%} of the target's variance.")
@@ -184,7 +189,8 @@ def _interval_cards(facts: ReportFacts) -> list[FigureCard]:
             curve = interval_calibration(COVERAGES, covered, count)
             note = (
                 f"{count:,} rows held out, {what}. Intervals are corrected by what is seen here, "
-                f"for each number of unknown columns, so that they cover what they promise."
+                f"for each number of unknown columns, by place and width, so that they cover what "
+                f"they promise."
             )
             label = f"Share of held-out rows inside predicted intervals, {what}"
             cards.append(_card(curve, f"Intervals before calibration, {what}", label, note))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from expecta.common.atomic_files import replace_file
+from expecta.report.class_metrics import class_metrics
 from expecta.report.density_cards import density_cards
 from expecta.report.facts import MAX_COLUMNS, PAIRED_COLUMNS, gather
 from expecta.report.model_card import (
@@ -85,6 +86,7 @@ def write_report(
         columns=columns_table(facts),
         quality=quality_sentences(facts),
         calibration=calibration_cards(facts),
+        class_metrics=class_metrics(facts),
         density=density_cards(facts),
         population=population_cards(facts),
         outputs=[OutputCards(output) for output in facts.outputs],
