@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 from expecta import ChowLiu, CircuitRegressor, Encoder, ExpectedPredictor
-from expecta.estimators.calibration import Calibration
+from expecta.estimators.calibration import Calibration, Place
 from expecta.expected.calibrated_distribution import (
     FAR,
     CalibratedDistribution,
@@ -62,6 +63,17 @@ def rows():
     return np.where(np.argsort(rng.random(X.shape), axis=1) < np.arange(60)[:, None] % 4, np.nan, X)
 
 
+def calibration_of(missing, score, row):
+    """Scores of rows whose predicted distributions are all alike."""
+    zero = np.zeros(len(score))
+    return Calibration(missing, score, row, zero, zero)
+
+
+def of_scores(calibration, number):
+    alike = calibration.alike(number)
+    return alike.of_scores(int(alike.cells(Place(np.zeros(1), np.zeros(1)))[0]))
+
+
 # -- coverage -------------------------------------------------------------------------
 
 
@@ -87,9 +99,71 @@ def test_levels_hold_in_finite_samples():
         new = rng.integers(n + 1)
         rest = np.delete(score, new)
         missing = np.zeros(n, np.int64)
-        of_scores = Calibration(missing, rest, np.arange(n)).of_scores(0)
-        below += score[new] <= of_scores.quantile(q)
+        scores = of_scores(calibration_of(missing, rest, np.arange(n)), 0)
+        below += score[new] <= scores.quantile(q)
     np.testing.assert_allclose(below / 4000, q, atol=4 * 0.5 / np.sqrt(4000))
+
+
+def widening(n, seed):
+    """Noise that grows with a column, and a target that is never negative."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    mean = 6.0 + X[:, 0] + X[:, 1]
+    return X, np.abs(mean + np.exp(0.8 * X[:, 2]) * rng.normal(size=n))
+
+
+@pytest.fixture(scope="module", params=["circuit", "linear", "booster"])
+def uneven(request):
+    X, y = widening(1500, 0)
+    if request.param == "circuit":
+        return CircuitRegressor(density=ChowLiu(encoder=Encoder(max_bins=12)), max_splits=4).fit(
+            X, y
+        )
+    model = LinearRegression()
+    if request.param == "booster":
+        model = HistGradientBoostingRegressor(max_iter=20, max_leaf_nodes=6, random_state=0)
+    return (
+        ExpectedPredictor(model.fit(X[:600], y[:600]), ChowLiu()).fit(X).calibrate(X[600:], y[600:])
+    )
+
+
+@pytest.mark.parametrize("unknown", [(), (2,), (0, 1)])
+def test_intervals_hold_where_the_noise_is_narrow_and_where_it_is_wide(uneven, unknown):
+    assert uneven.noise_variance_ is not None
+    X, y = widening(4000, 1)
+    H = X.copy()
+    H[:, list(unknown)] = np.nan
+    low, high = uneven.predict_interval(H, 0.9).T
+    assert np.all(low >= 0)
+    inside = (low <= y) & (y <= high)
+    for part in np.array_split(np.argsort(X[:, 0] if 2 in unknown else X[:, 2]), 4):
+        assert inside[part].mean() == pytest.approx(0.9, abs=0.1)  # noise of one size: 0.6 to 1
+    noise = uneven.predict_noise(H)
+    assert np.all(np.isfinite(noise) & (noise > 0))
+    if 2 not in unknown:
+        assert np.corrcoef(np.log(noise), X[:, 2])[0, 1] > 0.9
+    elif not unknown:
+        assert np.mean(noise**2) == pytest.approx(uneven.noise_**2, rel=0.15)
+
+
+def test_noise_by_inputs_survives_a_file_and_a_second_calibration(uneven, tmp_path):
+    X, y = widening(90, 2)
+    X[::3, 2] = np.nan
+    uneven.save(tmp_path / "model")
+    again = type(uneven).load(tmp_path / "model")
+    np.testing.assert_allclose(again.predict_interval(X), uneven.predict_interval(X), rtol=1e-9)
+    np.testing.assert_allclose(again.predict_noise(X), uneven.predict_noise(X), rtol=1e-9)
+    before = again.predict_noise(X)
+    again.calibrate(X, 6.0 + 3.0 * (y - 6.0))  # few rows: the shape stays, the size does not
+    ratio = again.predict_noise(X) / before
+    assert np.ptp(ratio) < 1e-9
+    assert 1.5 < ratio[0] < 10
+
+
+def test_noise_of_one_size_where_rows_show_no_more(model):
+    assert model.noise_variance_ is None
+    X, _, _ = draw(5, 9)
+    np.testing.assert_array_equal(model.predict_noise(X), np.full(5, model.noise_))
 
 
 # -- one distribution -----------------------------------------------------------------
@@ -207,7 +281,8 @@ def test_what_a_target_is():
     rng = np.random.default_rng(0)
     counts = rng.poisson(30.0, 200).astype(float)
     kinds = {
-        "numbers": [rng.normal(size=200), np.array([0.5, 1.5]), 0.5 * counts],
+        "numbers": [rng.normal(size=200), np.array([0.5, 1.5]), 0.5 * counts - 16.0],
+        "positive": [0.5 * counts, rng.exponential(size=20)],
         "counts": [counts, np.array([1.0, 2.0])],
         "whole": [counts - 25.0],
         "few": [counts > 30.0, np.full(5, 0.1), np.minimum(np.abs(counts - 30.0), 3.0) / 7.0],
@@ -229,30 +304,31 @@ def test_what_a_target_is():
 def test_a_number_of_unknown_columns_with_many_rows_does_not_drown_its_neighbours():
     missing = np.repeat([0, 1, 2], [5000, 100, 100])
     score = np.linspace(0, 1, len(missing)) * (missing > 0)  # complete rows are all at 0
-    few = Calibration(missing, score, np.arange(len(missing)))
-    middle = [few.of_scores(number).quantile(np.array([0.5]))[0] for number in (0, 1)]
+    few = calibration_of(missing, score, np.arange(len(missing)))
+    middle = [of_scores(few, number).quantile(np.array([0.5]))[0] for number in (0, 1)]
     assert middle[0] == 0.0
     assert middle[1] > 0.9
 
 
 def test_a_row_with_columns_hidden_in_many_ways_is_one_row():
     row = np.repeat(np.arange(9), 50)
-    copies = Calibration(np.ones(len(row), np.int64), np.linspace(0.1, 0.9, 9)[row], row)
-    of_scores = copies.of_scores(1)
-    assert of_scores.least == pytest.approx(0.1)  # ten rows, the new one among them
-    np.testing.assert_allclose(of_scores.quantile(np.array([0.1, 0.5, 0.9])), [0.1, 0.5, 0.9])
+    copies = calibration_of(np.ones(len(row), np.int64), np.linspace(0.1, 0.9, 9)[row], row)
+    scores = of_scores(copies, 1)
+    assert scores.least == pytest.approx(0.1)  # ten rows, the new one among them
+    np.testing.assert_allclose(scores.quantile(np.array([0.1, 0.5, 0.9])), [0.1, 0.5, 0.9])
 
 
 def test_rows_that_count_less_can_tell_less():
     missing = np.repeat([0, 1], [100, 10])
-    calibration = Calibration(missing, np.sort(np.random.default_rng(0).normal(size=110)), missing)
-    assert calibration.of_scores(1).least > 1 / 17
+    score = np.sort(np.random.default_rng(0).normal(size=110))
+    calibration = calibration_of(missing, score, missing)
+    assert of_scores(calibration, 1).least > 1 / 17
 
 
 def test_where_nothing_is_known_its_own_rows_rule():
     missing, row = np.repeat([3, 4], 60), np.tile(np.arange(60), 2)
-    calibration = Calibration(missing, np.where(missing == 4, 0.9, 0.1), row)
-    middle = [calibration.of_scores(number).quantile(np.array([0.5]))[0] for number in (3, 4)]
+    calibration = calibration_of(missing, np.where(missing == 4, 0.9, 0.1), row)
+    middle = [of_scores(calibration, number).quantile(np.array([0.5]))[0] for number in (3, 4)]
     assert middle == [0.1, 0.9]
 
 

@@ -53,7 +53,7 @@ EVERY = [
     *("ask", "compare", "split", "dependence", "next_question", "stability", "sufficient"),
     *("shapley", "disparities", "outliers", "expected_output", "check_density"),
 ]
-ONLY_REGRESSION = ["calibrate", "predict_interval", "predict_quantiles"]
+ONLY_REGRESSION = ["calibrate", "predict_interval", "predict_noise", "predict_quantiles"]
 ONLY_CLASSIFICATION = ["predict_proba", "predict_log_proba"]
 
 
@@ -94,6 +94,7 @@ def test_nothing_is_answered_before_fit(name):
         lambda: model.predict(MISSING),
         lambda: model.score_samples(MISSING),
         lambda: model.predict_moments(MISSING),
+        *([lambda: model.predict_noise(MISSING)] if name in REGRESSION else []),
         lambda: model.ask(),
         lambda: model.outliers(MISSING),
         lambda: model.check_density(),
@@ -102,6 +103,20 @@ def test_nothing_is_answered_before_fit(name):
     ):
         with pytest.raises(NotFittedError):
             ask()
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name not in REGRESSION])
+def test_spread_of_probabilities(fitted, name):
+    model = fitted[name]
+    complete = ~MISSING.isna().any(axis=1).to_numpy()
+    probability, std = model.predict_proba(MISSING, return_std=True)
+    np.testing.assert_array_equal(probability, model.predict_proba(MISSING))
+    assert std.shape == probability.shape
+    assert np.all(std[complete] == 0)
+    assert np.any(std[~complete] > 0)
+    assert np.all(std**2 <= probability * (1 - probability) + 1e-9)  # as of any number in [0, 1]
+    *_, error = model.predict_proba(MISSING, return_std=True, return_error=True)
+    assert error.shape == std.shape
 
 
 @pytest.mark.parametrize("name", REGRESSION)

@@ -49,6 +49,7 @@ from expecta.estimators.expected_estimator import ExpectedEstimator
 from expecta.files.circuit_files import PAIR
 from expecta.files.container import VERSION, Container
 from expecta.files.schema import LOADERS, Kind
+from expecta.learn.regression.noise_variance import NoiseVariance
 from expecta.tables.table import SOURCES
 
 # -- one file of every kind -----------------------------------------------------------
@@ -112,6 +113,14 @@ def predictor(model, target):
     return ExpectedPredictor(model, ChowLiu(encoder=FOUR)).fit(NUMBERS, target)
 
 
+def noisy(model):
+    """Give a model noise that depends on its inputs, which these rows are too few to show."""
+    cards = model.encoder_.cardinalities_.tolist()
+    tables = tuple(model.noise_**2 * np.linspace(0.0, 3.0, card) for card in cards)
+    model.noise_variance_ = NoiseVariance(0.3 * model.noise_**2, tables)
+    return model
+
+
 MAKERS = {
     "vtree": lambda: TREE,
     "p": lambda: P,
@@ -125,11 +134,13 @@ MAKERS = {
     "PSDD": lambda: PSDD(patience=2, max_parameters=300, encoder=FOUR).fit(TABLE),
     "Density": lambda: ChowLiu(encoder=FOUR).fit(TABLE).condition(flag=True, text=["red", "blue"]),
     "regressor": lambda: regressor(ChowLiu(encoder=FOUR)),
-    "latent": lambda: regressor(LatentTree(states=2, restarts=1, max_epochs=3), encoder=FOUR),
+    "latent": lambda: noisy(
+        regressor(LatentTree(states=2, restarts=1, max_epochs=3), encoder=FOUR)
+    ),
     "two": lambda: classifier((Y > 1).astype(str)),
     "three": lambda: classifier(np.digitize(Y, [0.0, 2.0])),
     "trees": lambda: predictor(DecisionTreeClassifier(max_depth=3, random_state=0), Y > 1),
-    "linear": lambda: predictor(LinearRegression(), Y).calibrate(NUMBERS, Y),
+    "linear": lambda: noisy(predictor(LinearRegression(), Y).calibrate(NUMBERS, Y)),
     # without their rows
     "summed": lambda: regressor(ChowLiu(encoder=FOUR)),
     "counted": lambda: classifier(np.digitize(Y, [0.0, 2.0])),
@@ -697,8 +708,20 @@ REFUSED = [
       for value in (np.nan, np.inf, -np.inf)),
     ("regressor", array("calibration.score", at(2, 1e9)), "are not sorted"),
     ("linear", array("calibration.score", at(-1, -1e9)), "are not sorted"),
+    *(("regressor", array(f"calibration.{key}", at(2, value)), f"'calibration.{key}' holds")
+      for key in ("centre", "width") for value in (np.nan, np.inf)),
+    ("regressor", array("calibration.width", at(2, -1.0)), "out of range"),
+    ("regressor", array("calibration.width", shorter), "'calibration.width' has a dimension"),
     ("regressor", array("calibration.score", shorter), "'calibration.score' has a dimension"),
     ("regressor", array("calibration.row", shorter), "'calibration.row' has a dimension"),
+    *((name, array("noise_variance.added", at(1, value)), words) for name in ("latent", "linear")
+      for value, words in ((-1e-9, "out of range"), (np.nan, "not finite"), (1e280, "too much"))),
+    *((name, put("noise_variance.constant", value), "'noise_variance.constant' is")
+      for name in ("latent", "linear") for value in (0.0, -1.0, NOT_A_NUMBER, INFINITE, None)),
+    ("latent", put("noise_variance.constant", 1e250), "of two sizes"),
+    ("latent", put("noise_variance.constant", 1e-200), "too much"),
+    ("latent", array("noise_variance.added", shorter), "belongs to other columns"),
+    ("linear", array("noise_variance.added", shorter), "belongs to other columns"),
     ("two", array("validation.penalty", at(0, -1.0)), "out of range"),
     ("two", array("validation.n_splits", at(0, -1)), "out of range"),
     ("two", array("validation.loss", at(0, np.nan)), "not finite"),
@@ -809,7 +832,8 @@ def test_changes_that_make_sense(folder):
         assert refusal(folder, "estimator", data)[1].training_rows_ is None
     one = put("classes", {"dtype": "<U5", "values": ["a"]})
     assert attempt(folder, "two", changed("two", one, without_rows))
-    empty = [array(f"calibration.{key}", lambda a: a[:0]) for key in ("missing", "score", "row")]
+    parts = ("missing", "score", "row", "centre", "width")
+    empty = [array(f"calibration.{key}", lambda a: a[:0]) for key in parts]
     assert attempt(folder, "regressor", changed("regressor", *empty))
 
 

@@ -22,13 +22,19 @@ from expecta.common.progress import Progress, begin_stage
 from expecta.densities import PSDD, Density, LatentTree
 from expecta.estimators.expected_estimator import ExpectedEstimator
 from expecta.estimators.fit_error import REPLICATES, relearned, replicate_weights
-from expecta.estimators.training import FinerBins, Seeds, Training, completed
+from expecta.estimators.training import (
+    FOLDS,
+    FinerBins,
+    Seeds,
+    Training,
+    column_curves,
+    completed,
+)
 from expecta.expected.expected_model import ExpectedModel
 from expecta.expected.learned_circuit import LearnedCircuit
-from expecta.learn.regression import LOSSES, MAX_VARIABLES, Curve, GrownCircuit, Loss, grow
+from expecta.learn.regression import LOSSES, MAX_VARIABLES, GrownCircuit, Loss, grow
 from expecta.queries.pair import Pair
 from expecta.tables import Encoder
-from expecta.tables.column import Column
 from expecta.tables.estimator_inputs import (
     check_penalties,
     read_inputs,
@@ -44,7 +50,6 @@ MAX_ROWS = 50_000  # rows that the circuit learns from, at most
 MAX_ALL_BINS = 1 << 17  # bins of all columns together that the circuit tells apart
 CHOICE_ROWS = 20  # rows below which nothing is chosen, and the circuit is additive
 ONE_FOLD_ROWS = 5000  # rows from which one fold is held out, not each of five in turn
-FOLDS = 5
 TARGET_ROUNDS = 3  # of weighing completions by the target and learning anew
 DEFAULT_PENALTY = 3.0  # penalty where there are too few rows to choose one
 
@@ -197,7 +202,7 @@ class CircuitEstimator(ExpectedEstimator):
         """
         begin_stage("circuit")
         penalties = check_penalties(self.penalties)
-        curves = self._curves()
+        curves = column_curves(self.encoder_)
         n_rows = len(np.unique(training.origin))
         tested = n_rows >= CHOICE_ROWS
         choices: dict[str, Any] = {"penalties": [DEFAULT_PENALTY], "max_splits": 0}
@@ -299,14 +304,11 @@ class CircuitEstimator(ExpectedEstimator):
                 if not fixed:
                     p = relearned(self.density_, parts.coarse, parts.weight * times).circuit
                     other.refined_ = parts.finer.density(p)
-                g = parts.refitted(times, self.refined_.circuit.vtree, self._curves())
+                g = parts.refitted(times, self.refined_.circuit.vtree, column_curves(self.encoder_))
                 other.pair_ = Pair(other.refined_.circuit, g)
                 models.append(other._make_expected_model())
                 progress.advance()
         return models
-
-    def _curves(self) -> list[Curve]:
-        return [_curve(column) for column in self.encoder_.columns_]
 
     def _keep(self, table: Table, target: Floats, weight: Floats, y: Any) -> None:
         """Set ``training_rows_``, and what the target is called."""
@@ -342,11 +344,3 @@ class CircuitEstimator(ExpectedEstimator):
             tol=getattr(self, "tol", 1e-9),
             noise=getattr(self, "noise_", 1e-300),
         )
-
-
-def _curve(column: Column) -> Curve:
-    """Return what the tables of a column may be: a curve if its values are in order."""
-    whole = column.plain is column  # what is missing lies nowhere on a curve
-    ordered = whole and column.kind in ("integer", "number", "date", "datetime", "duration")
-    unit = float(np.abs(column.means).max(initial=0.0)) or 1.0  # no difference over- or underflows
-    return Curve.of(column.counts, column.means / unit if ordered else None)

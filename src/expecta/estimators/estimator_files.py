@@ -28,7 +28,7 @@ from expecta.densities.density_files import DENSITY
 from expecta.estimators.calibration import MAX_SCORE, Calibration
 from expecta.estimators.circuit_estimator import CircuitEstimator
 from expecta.estimators.classifier import CircuitClassifier
-from expecta.estimators.predictor_files import predictor_record
+from expecta.estimators.predictor_files import predictor_record, read_noise_variance
 from expecta.estimators.regressor import CircuitRegressor
 from expecta.expected.target_values import KINDS, TargetValues
 from expecta.files.circuit_files import PAIR
@@ -170,6 +170,7 @@ def _estimator_parts(model: Any) -> dict[str, Any]:
         "group_sums": model.group_sums_,
         "target": model.target_name_,
         "noise": getattr(model, "noise_", None),
+        "noise_variance": model.noise_variance_,
         "calibration": getattr(model, "calibration_", None),
         "classes": getattr(model, "classes_", None),
     }
@@ -204,6 +205,9 @@ def _estimator(
     link, n_outputs, n_classes = "identity", 1, None
     if isinstance(model, CircuitRegressor):
         model.noise_, model.calibration_ = learned["noise"], learned["calibration"]
+        model.noise_variance_ = read_noise_variance(
+            learned["noise_variance"], encoder, model.noise_
+        )
         if np.any(model.calibration_.missing > model.n_features_in_):
             raise DomainError("its calibration has rows of more missing columns than there are")
     elif isinstance(model, CircuitClassifier):
@@ -244,19 +248,25 @@ def _given(parameters: dict[str, Any], density: Density) -> dict[str, Any]:
 
 
 def _calibration(
-    missing: Ints, score: Floats, row: Ints, target: str, values: Floats
+    missing: Ints,
+    score: Floats,
+    row: Ints,
+    centre: Floats,
+    width: Floats,
+    target: str,
+    values: Floats,
 ) -> Calibration:
     """Return a calibration, or complain of scores that are not sorted."""
     if np.any(np.diff(score) < 0):
         raise ValueError("the scores of its calibration are not sorted")
     if (target == "few") != (len(values) > 0):
         raise ValueError("the values of its target are missing, or are not few")
-    return Calibration(missing, score, row, TargetValues(target, values))
+    return Calibration(missing, score, row, centre, width, TargetValues(target, values))
 
 
 def _calibration_parts(calibration: Calibration) -> dict[str, Any]:
     values = calibration.values
-    return {**vars(calibration), "target": values.kind, "values": values.values}
+    return {**calibration.__getstate__(), "target": values.kind, "values": values.values}
 
 
 def _record(kind: type[CircuitEstimator], parameter: dict[str, Field], **own: Field) -> Record:
@@ -270,11 +280,21 @@ _CALIBRATION = Record(
         "missing": Array("int64", "rows", low=0),
         "score": Array("float64", "rows", low=-MAX_SCORE, high=MAX_SCORE),
         "row": Array("int64", "rows"),
+        "centre": Array("float64", "rows"),
+        "width": Array("float64", "rows", low=0),
         "target": Scalar(str, choices=KINDS),
         "values": Array("float64", "values", increasing=True),
     },
     _calibration,
     _calibration_parts,
+)
+_NOISE_VARIANCE = Record(
+    {
+        "constant": Scalar(float, low=ABOVE_ZERO, high=MAX_TARGET**2),
+        "added": Array("float64", "added", low=0, high=MAX_TARGET**2),
+    },
+    dict,
+    lambda noise: {"constant": noise.constant, "added": np.concatenate(noise.tables)},
 )
 _CLASSES = Record({"dtype": Scalar(str), "values": Value(max_depth=1)}, _classes, _classes_parts)
 _NOISE = Scalar(float, low=ABOVE_ZERO, high=MAX_TARGET)
@@ -287,6 +307,7 @@ ESTIMATOR_FILE = Kind(
                 CircuitRegressor,
                 {"calibration_rows": Maybe(Scalar(int, low=0))},
                 noise=_NOISE,
+                noise_variance=Maybe(_NOISE_VARIANCE),
                 calibration=_CALIBRATION,
             ),
             "CircuitClassifier": _record(
@@ -294,7 +315,7 @@ ESTIMATOR_FILE = Kind(
                 {"tol": Scalar(float)},
                 classes=_CLASSES,
             ),
-            "ExpectedPredictor": predictor_record(_CALIBRATION, _CLASSES, _NOISE),
+            "ExpectedPredictor": predictor_record(_CALIBRATION, _CLASSES, _NOISE, _NOISE_VARIANCE),
         },
     ),
 )

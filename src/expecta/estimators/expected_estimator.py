@@ -17,17 +17,24 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
 from expecta.ask.asking import Asking
-from expecta.common.arrays import Floats
+from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError, FormatError
 from expecta.densities.density import Density
 from expecta.estimators.calibration import Calibration, calibrate, least_noise
 from expecta.estimators.fit_error import fit_error
-from expecta.estimators.training import Seeds, size
+from expecta.estimators.training import FOLDS, Seeds, column_curves, size
 from expecta.expected.calibrated_distribution import CalibratedDistribution
 from expecta.expected.expected_model import ExpectedModel, ModelRows
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.expected.row_distributions import RowDistributions, interval_levels
 from expecta.expected.target_values import TargetValues
+from expecta.learn.regression.noise_variance import (
+    KNOTS,
+    MIN_ROWS,
+    CodedRows,
+    NoiseVariance,
+    learn_noise,
+)
 from expecta.queries.impossible import OneWarning, check_possible
 from expecta.queries.output_distribution import Distribution
 from expecta.tables import Encoder
@@ -54,11 +61,18 @@ def is_regression(estimator: ExpectedEstimator) -> bool:
     return not estimator._classifies()
 
 
+def _size(residual: Floats, target: Floats) -> float:
+    """Return the size of the residuals that are known."""
+    known = residual[np.isfinite(residual)]
+    return max(size(known, np.ones(len(known))), least_noise(target))
+
+
 class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
     """An estimator whose predictions are expectations over the unknown inputs of each row."""
 
     density_: Density  # as it learned
     training_rows_: TrainingRows | None  # beside which answers about groups stand
+    noise_variance_: NoiseVariance | None = None  # of y by its inputs, where it is not constant
     group_sums_: GroupSums | None = None  # in their place, where a file had no rows
     noise_: float  # standard deviation of y about predictions of complete rows
     calibration_: Calibration
@@ -143,7 +157,9 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         rows = model.rows(X)
         if self._classifies():
             if return_std:
-                raise DomainError("a class has no standard deviation; use predict_proba")
+                raise DomainError(
+                    "a class has no standard deviation; use predict_proba(X, return_std=True)"
+                )
             with OneWarning():
                 answers = model.answer(rows)
             labels = self._labels(rows, answers.mean)
@@ -184,18 +200,23 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         return self.classes_[np.argmax(scores, axis=1)]
 
     @available_if(is_classification)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any, *, return_error: bool | str = False) -> Any:
+    def predict_proba(
+        self, X: Any, *, return_std: bool = False, return_error: bool | str = False
+    ) -> Any:
         """Return the expected probability of each class.  # (rows, classes).
 
-        With ``return_error`` also how far off it may be: a bound where it is computed, a
+        With ``return_std`` also the standard deviation of the probability over the unknown
+        inputs: how far it would move if they were known, zero for a complete row. With
+        ``return_error`` also how far off it may be: a bound where it is computed, a
         standard error where it is sampled; with "fit", as in :meth:`predict`. A row of
         probability zero under the density gives NaN and an ImpossibleEvidenceWarning, unless
         it is complete.
         """
         rows = self.expected_model.rows(X)
         with OneWarning():
-            answers = self.expected_model.answer(rows)
-        return self._with_error([answers.mean], answers.error, rows, return_error)
+            answers = self.expected_model.answer(rows, std=return_std)
+        parts = [answers.mean, *[answers.std] * return_std]
+        return self._with_error(parts, answers.error, rows, return_error)
 
     @available_if(is_classification)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:
@@ -295,14 +316,41 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
     def _distribution(self, rows: ModelRows) -> Distribution | RowDistributions:
         """Return the calibrated distribution of y."""
+        self._check_calibrated()
+        noise = self.noise_variance_ or self.noise_
+        with OneWarning():
+            return self.calibration_.distribution(self.expected_model, rows, noise)
+
+    def _check_calibrated(self) -> None:
         if not hasattr(self, "calibration_"):
             raise NotFittedError(
                 "where y lies is learned from rows with their y that the model was not fitted to: "
                 "call calibrate(X, y) first. Without such rows, predict_distribution(X, noise=s) "
                 "takes y to be the model's output and normal noise of standard deviation s"
             )
+
+    @available_if(is_regression)  # type: ignore[untyped-decorator]
+    def predict_noise(self, X: Any) -> Floats:
+        """Return the standard deviation of y about what the model says of complete inputs.
+
+        It is √E[σ²(x) | what is known], where σ² is the variance of y given the inputs, learned
+        from held-out rows: exact for that and the density. Where they show no more than noise of
+        one size, it is ``noise_``. The spread of the model's output over unknown inputs
+        (``return_std`` of :meth:`predict`) comes beside it: their squares add up to the variance
+        of y. Cost: one expectation per row.
+
+        Returns
+        -------
+        array of shape (rows,)
+        """
+        model = self.expected_model
+        rows = model.rows(X)
+        self._check_calibrated()
         with OneWarning():
-            return self.calibration_.distribution(self.expected_model, rows, self.noise_)
+            if self.noise_variance_ is not None:
+                return np.sqrt(model.expected_variance(rows, self.noise_variance_))
+            impossible = (rows.n_missing > 0) & np.isneginf(model.log_prob(rows))
+            return np.where(check_possible(impossible, "nan"), np.nan, self.noise_)
 
     @available_if(is_regression)  # type: ignore[untyped-decorator]
     def calibrate(self, X: Any, y: Any) -> Self:
@@ -310,7 +358,7 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
 
         They are taken as they are where they are complete, and with columns hidden at random,
         so that intervals hold for every number of unknown columns. ``noise_`` is learned
-        anew from 20 complete rows or more.
+        anew from 20 complete rows or more, and how it depends on the inputs from 100 or more.
         """
         model = self.expected_model
         rows, target = model.rows(X), read_target(y)
@@ -324,25 +372,48 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
             check_possible(impossible, "nan")
             raise DomainError("no row of X is possible under the density; pass rows like X of fit")
         complete = np.flatnonzero(rows.n_missing == 0)
+        folds: list[NoiseVariance | None] = []
+        seed = Seeds.of(self.random_state).calibration
+        part = np.random.default_rng([seed, 1]).permutation(len(target)) % FOLDS
         if len(complete) >= (NOISE_ROWS if hasattr(self, "noise_") else 2):
-            self.noise_ = self._residual_size(rows, complete, target)
+            residual = self._residuals(rows, complete, target)
+            self.noise_ = _size(residual, target)
+            folds = self._learn_noise(rows.codes[complete], residual, part[complete])
         elif not hasattr(self, "noise_"):
-            self.noise_ = self._residual_size(rows, np.arange(len(target)), target)
+            self.noise_ = _size(self._residuals(rows, np.arange(len(target)), target), target)
         n = getattr(self, "calibration_rows", None) or model.calibration_rows
-        rng = np.random.default_rng(Seeds.of(self.random_state).calibration)
-        row = np.arange(len(target))
+        rng = np.random.default_rng(seed)
         model = self.expected_model  # which may depend on the noise
-        with OneWarning():
-            scores = calibrate(model, rows, target, row, self.noise_, n, rng)
-        self.calibration_ = replace(scores, values=TargetValues.of(target))
+        parts = []
+        for number, noise in enumerate(folds or [self.noise_variance_]):
+            row = np.flatnonzero(part == number) if folds else np.arange(len(target))
+            some = model.hide(rows, row, rows.codes[row] < 0) if folds else rows
+            share = -(-n // max(1, len(folds)))
+            with OneWarning():
+                scores = calibrate(model, some, target[row], row, noise or self.noise_, share, rng)
+            parts.append(scores)
+        self.calibration_ = replace(Calibration.joined(parts), values=TargetValues.of(target))
         return self
 
-    def _residual_size(self, rows: ModelRows, which: npt.NDArray[Any], target: Floats) -> float:
+    def _residuals(self, rows: ModelRows, which: Ints, target: Floats) -> Floats:
+        """Return y less the prediction; NaN in a row that is impossible, which tells nothing."""
         model = self.expected_model
         asked = model.hide(rows, which, rows.codes[which] < 0)
-        residual = target[which] - model.answer(asked).mean[:, 0]
-        residual = residual[np.isfinite(residual)]  # a row that is impossible tells nothing
-        return max(size(residual, np.ones(len(residual))), least_noise(target))
+        return target[which] - model.answer(asked).mean[:, 0]
+
+    def _learn_noise(self, codes: Ints, residual: Floats, fold: Ints) -> list[NoiseVariance | None]:
+        """Set ``noise_variance_``; returns that of the rows outside each fold, unless constant.
+
+        Of few rows it keeps its shape, if it had one.
+        """
+        before = self.noise_variance_
+        if before is not None and len(codes) < MIN_ROWS:
+            self.noise_variance_ = before.times(float(np.mean(residual**2 / before(codes))))
+            return []
+        rows = CodedRows(codes, column_curves(self.encoder_, knots=KNOTS))
+        learned = learn_noise(rows, [rows] * FOLDS, residual, np.ones(len(residual)), fold)
+        self.noise_variance_ = learned.variance
+        return [] if learned.variance is None else learned.folds
 
     @available_if(is_regression)  # type: ignore[untyped-decorator]
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:

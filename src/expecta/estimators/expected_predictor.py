@@ -152,7 +152,7 @@ class ExpectedPredictor(ExpectedEstimator):
             table, wrapped.density.encoder_, y, sample_weight, calls.classes
         )
         # all at once, and nothing of what was learned before
-        for name in ("noise_", "calibration_", "feature_names_in_", "classes_"):
+        for name in ("noise_", "noise_variance_", "calibration_", "feature_names_in_", "classes_"):
             self.__dict__.pop(name, None)
         self.density_, self.template_, self.wrapped_ = density, template, wrapped
         self._calls, self.training_rows_ = calls, wrapped.training_rows
@@ -224,17 +224,20 @@ class ExpectedPredictor(ExpectedEstimator):
     # -- asking -----------------------------------------------------------------------
 
     @available_if(is_classification)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any, *, return_error: bool | str = False) -> Any:
+    def predict_proba(
+        self, X: Any, *, return_std: bool = False, return_error: bool | str = False
+    ) -> Any:
         """Return the expected probability of each class.  # (rows, classes).
 
-        With ``return_error`` also how far off it may be: a bound where it is computed, a
+        With ``return_std`` also the standard deviation of the probability over the unknown
+        inputs. With ``return_error`` also how far off it may be: a bound where it is computed, a
         standard error where it is sampled; see :meth:`explain_exactness`.
         """
         if self.expected_model.margins_only:
             raise AttributeError(
                 f"{self.expected_model.name} has no probabilities; use decision_function"
             )
-        return super().predict_proba(X, return_error=return_error)
+        return super().predict_proba(X, return_std=return_std, return_error=return_error)
 
     def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
         """Return R² of the predictions, or the accuracy of a classifier, as scikit-learn does."""

@@ -26,7 +26,9 @@ from expecta.expected.row_template import RowTemplate
 from expecta.expected.wrap_model import ModelCalls, tree_margin_of
 from expecta.expected.wrapped_model import ExactRoute, WrappedModel
 from expecta.files.schema import Array, Choice, Field, Many, Maybe, Record, Scalar, Value
+from expecta.learn.regression.noise_variance import NoiseVariance
 from expecta.readers.forms import Form, Linear, Trees
+from expecta.tables import Encoder
 from expecta.tables.column import Column
 from expecta.tables.group_sums import GROUP_SUMS, GroupSums
 from expecta.tables.number_column import NumberColumn
@@ -35,6 +37,7 @@ from expecta.tables.training_rows import TRAINING_ROWS, TrainingRows
 LINKS = ("identity", "exp", "logistic", "softmax", "one-vs-rest", "none")
 MAX_NUMBER = 1e146  # of a model that was read: sums of its square are numbers too
 NUMBERS = ("integer", "number")  # kinds of columns whose values a slope can multiply
+MAX_NOISE_RATIO = 1e8  # of variances for different inputs: more than anything learned
 AFFINE_TOL = 1e-12  # relative to the largest term of a column
 
 
@@ -242,6 +245,7 @@ def _parts(predictor: Any) -> dict[str, Any]:
         "training_rows": predictor.training_rows_,
         "group_sums": predictor.group_sums_,
         "noise": getattr(predictor, "noise_", None),
+        "noise_variance": predictor.noise_variance_,
         "calibration": getattr(predictor, "calibration_", None),
     }
 
@@ -333,7 +337,27 @@ def _predictor(
         if np.any(calibration.missing > len(order)):
             raise ValueError("its calibration has rows of more missing columns than there are")
         predictor.noise_, predictor.calibration_ = noise, calibration
+    variance = learned["noise_variance"]
+    predictor.noise_variance_ = read_noise_variance(variance, fine.encoder_, noise)
     return predictor
+
+
+def read_noise_variance(
+    parts: dict[str, Any] | None, encoder: Encoder, noise: float | None
+) -> NoiseVariance | None:
+    """Return the variance of y by its inputs, or complain of other columns or of its size."""
+    if parts is None:
+        return None
+    ends = np.cumsum(encoder.cardinalities_)
+    if len(parts["added"]) != ends[-1]:
+        raise ValueError("its noise belongs to other columns")
+    tables = tuple(np.split(parts["added"], ends[:-1]))
+    constant, most = parts["constant"], sum(float(table.max()) for table in tables)
+    if noise is None or not most <= MAX_NOISE_RATIO * constant:
+        raise ValueError("its noise depends too much on the inputs")
+    if not 1 / MAX_NOISE_RATIO <= constant / noise / noise <= MAX_NOISE_RATIO:
+        raise ValueError("its noise is of two sizes")
+    return NoiseVariance(constant, tables)
 
 
 def _check_outputs(route: ExactRoute, classes: npt.NDArray[Any] | None, scale: Floats) -> None:
@@ -367,7 +391,7 @@ def _check_shares(trees: Trees | Linear) -> None:
         raise ValueError("the probabilities of its classes do not sum to one")
 
 
-def predictor_record(calibration: Field, classes: Field, noise: Field) -> Record:
+def predictor_record(calibration: Field, classes: Field, noise: Field, variance: Field) -> Record:
     """Return the declaration, given those of what other estimators have too."""
     parameters: dict[str, Field] = {
         "rtol": Scalar(float, low=0),
@@ -406,6 +430,7 @@ def predictor_record(calibration: Field, classes: Field, noise: Field) -> Record
             "training_rows": Maybe(TRAINING_ROWS),
             "group_sums": Maybe(GROUP_SUMS),
             "noise": Maybe(noise),
+            "noise_variance": Maybe(variance),
             "calibration": Maybe(calibration),
         },
         _predictor,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,22 +14,35 @@ from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_integer
 from expecta.common.errors import DomainError
 from expecta.common.progress import begin_stage, in_stages
+from expecta.densities.density import Density
 from expecta.densities.tree_learner import TreeLearner
 from expecta.estimators.calibration import Calibration, calibrate, least_noise
 from expecta.estimators.circuit_estimator import STAGES, CircuitEstimator
 from expecta.estimators.fit_error import CircuitParts
-from expecta.estimators.training import FinerBins, Seeds, Training, size
+from expecta.estimators.training import FOLDS, FinerBins, Seeds, Training, column_curves, size
 from expecta.expected.expected_model import ModelRows
 from expecta.expected.learned_circuit import LearnedCircuit, affordable_rows
 from expecta.expected.target_values import TargetValues
+from expecta.learn.regression.noise_variance import KNOTS, CodedRows, NoiseVariance, learn_noise
 from expecta.learn.weighted_rows import WeightedRows
 from expecta.queries.pair import Pair
 from expecta.tables.estimator_inputs import read_target, read_training_weights
 from expecta.tables.table import Table, read_table
 
 SMALLEST_SPREAD = 1e-290  # of a target: a millionth of it is a number too
+SQUARE_UNIT = 1e-120  # of a target, or one part in it, whose square is far from the ends of floats
 DEPENDENT_ROWS = 2000  # below which a density depends on each: calibration does without it
 EPSILON = float(np.finfo(np.float64).eps)
+
+
+class HeldOut(NamedTuple):
+    """Rows, and what was learned without them."""
+
+    pair: Pair
+    density: Density
+    coded: CodedRows  # all rows of the table, as the density codes them
+    rows: Ints
+    noise: NoiseVariance | None = None  # None where it is constant
 
 
 class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
@@ -74,8 +87,11 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
     pair_, circuit_, density_, refined_
         The pair (p, g); g; p as it was learned; p with the circuit's bins.
     noise_
-        Standard deviation of y about predictions of complete rows held out; of a single row
-        nothing is known: its own size.
+        Standard deviation of y about predictions of complete rows held out, over all such rows; of
+        a single row nothing is known: its own size.
+    noise_variance_
+        The variance of y given complete inputs, a sum over columns; None where rows held out show
+        no more than noise of one size.
     penalty_, n_splits_, validation_
         What was chosen, and the held-out loss of all that was tried, by penalty and splits.
     subsampled_
@@ -149,10 +165,13 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         self.pair_ = Pair(self.refined_.circuit, self._parts.in_units(grown.circuit))
         smallest = least_noise(target) / unit
         noise = self._judge(
-            table, codes, scaled, weight, training, grown.folds, finer, seeds, smallest
+            table, codes, scaled, weight, training, grown.folds, finer, seeds, unit, smallest
         )
         self.noise_ = noise * unit
-        self.calibration_ = replace(self.calibration_, values=TargetValues.of(target))
+        if self.noise_variance_ is not None:
+            self.noise_variance_ = self.noise_variance_.times(unit**2)
+        calibration = self.calibration_.in_unit(unit, centre)
+        self.calibration_ = replace(calibration, values=TargetValues.of(target))
         self._keep(table, target, weight, y)
         return self
 
@@ -166,6 +185,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         folds: list[RegressionCircuit],
         finer: FinerBins,
         seeds: Seeds,
+        unit: float,
         smallest: float,
     ) -> float:
         """Calibrate on rows that the folds' circuits left out; returns the residual noise.
@@ -174,19 +194,22 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         nothing is known of the noise, and the row is taken to be the median.
         """
         begin_stage("calibration")
+        self.noise_variance_ = None
         n = affordable_rows(self.pair_) if self.calibration_rows is None else self.calibration_rows
         if training.fold is None:
             single = np.zeros(min(n, 1), np.int64)
-            self.calibration_ = Calibration(single, np.zeros(len(single)), single)
+            zero = np.zeros(len(single))
+            self.calibration_ = Calibration(single, zero, single, zero, zero)
             return 1.0
         few = np.count_nonzero(weight) < DEPENDENT_ROWS
         relearn = n > 0 and few and self.density_ is not self.density
-        codes, held_out = codes.copy(), []
+        held_out: list[HeldOut] = []
+        shared = CodedRows(codes, column_curves(self.encoder_, knots=KNOTS))
         coarse = self.density_.encoder_.codes(table)
         residual, counted = np.zeros((2, len(y)))
         for number, g in enumerate(folds):
             rows = np.unique(training.origin[training.fold == number])
-            pair, density = Pair(self.refined_.circuit, g), self.refined_
+            pair, density, coded = Pair(self.refined_.circuit, g), self.refined_, shared
             if relearn and isinstance(self.density_, TreeLearner):
                 others = np.where(np.isin(np.arange(len(y)), rows), 0.0, weight)
                 learned = self.density_.relearned(WeightedRows(coarse, others))
@@ -195,24 +218,63 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
             elif relearn:
                 other = self._relearn_without(table, y, weight, rows, seeds)
                 pair, density = other.pair_, other.refined_
-                codes[rows] = density.encoder_.codes(table)[rows]
-            held_out.append((pair, density, rows))
-            full = rows[np.all(codes[rows] >= 0, axis=1)]
-            residual[full], counted[full] = y[full] - pair.g(codes[full]), weight[full]
+                curves = column_curves(density.encoder_, knots=KNOTS)
+                coded = CodedRows(density.encoder_.codes(table), curves)
+            held_out.append(HeldOut(pair, density, coded, rows))
+            full = rows[np.all(coded.codes[rows] >= 0, axis=1)]
+            residual[full], counted[full] = y[full] - pair.g(coded.codes[full]), weight[full]
         known = np.any(counted > 0)
         noise = max(size(residual, counted) if known else training.noise(y, folds), smallest)
+        if known and noise > smallest and min(unit, 1 / unit) > SQUARE_UNIT:
+            held_out = self._noise_by_inputs(held_out, shared, residual, counted, seeds)
         rng, parts = np.random.default_rng(seeds.calibration), []
-        for pair, density, rows in held_out:
+        for held in held_out:
+            rows = held.rows
             if np.ptp(weight[rows]) > 0:
                 rows = rng.choice(rows, size=len(rows), p=weight[rows] / weight[rows].sum())
             model = LearnedCircuit(
-                pair, density, read_table, name="", training_rows=None, is_scaled=True
+                held.pair, held.density, read_table, name="", training_rows=None, is_scaled=True
             )
-            held = ModelRows(table, codes[rows])
-            share = -(-n // len(folds))
-            parts.append(calibrate(model, held, y[rows], rows, noise, share, rng))
+            some = ModelRows(table, held.coded.codes[rows])
+            share = -(-n // len(held_out)) if held.noise is None else -(-n // (2 * len(held_out)))
+            parts.append(calibrate(model, some, y[rows], rows, held.noise or noise, share, rng))
         self.calibration_ = Calibration.joined(parts)
         return noise
+
+    def _noise_by_inputs(
+        self,
+        held_out: list[HeldOut],
+        shared: CodedRows,
+        residual: Floats,
+        counted: Floats,
+        seeds: Seeds,
+    ) -> list[HeldOut]:
+        """Set ``noise_variance_``; returns held-out rows with the noise that others have.
+
+        A single fold is cut in five. Where the noise is constant they are returned as they are.
+        """
+        parts = held_out
+        if len(parts) == 1:
+            rng = np.random.default_rng([seeds.calibration, 1])
+            (whole,) = parts
+            pieces = np.array_split(rng.permutation(whole.rows), FOLDS)
+            parts = [whole._replace(rows=np.sort(piece)) for piece in pieces]
+        full = np.flatnonzero(counted > 0)
+        part = np.zeros(len(residual), np.int64)
+        for number, held in enumerate(parts):
+            part[held.rows] = number
+        learned = learn_noise(
+            shared.take(full),
+            [held.coded.take(full) for held in parts],
+            residual[full],
+            counted[full],
+            part[full],
+        )
+        self.noise_variance_ = learned.variance
+        if learned.variance is None:
+            return held_out
+        pairs = zip(parts, learned.folds, strict=True)
+        return [held._replace(noise=noise) for held, noise in pairs]
 
     def _classifies(self) -> bool:
         return False

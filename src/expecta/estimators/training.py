@@ -11,10 +11,12 @@ from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.densities.density import Density
 from expecta.densities.finer_circuit import finer_circuit
-from expecta.learn.regression import Loss
+from expecta.learn.regression import Curve, Loss
 from expecta.tables import Encoder
 from expecta.tables.refine_bins import coarse_codes, refine_encoder
 from expecta.tables.table import Table
+
+FOLDS = 5
 
 
 class Seeds(NamedTuple):
@@ -95,6 +97,19 @@ class Training(NamedTuple):
             out = self.fold == number
             residual[out] = y[self.origin[out]] - g(self.codes[out])
         return size(residual, np.where(self.fold >= 0, self.weight, 0.0))
+
+
+def column_curves(encoder: Encoder, **options: Any) -> list[Curve]:
+    """Return what the tables of each column may be: a curve if its values are in order."""
+    curves = []
+    for column in encoder.columns_:
+        whole = column.plain is column  # what is missing lies nowhere on a curve
+        ordered = whole and column.kind in ("integer", "number", "date", "datetime", "duration")
+        # no difference over- or underflows
+        unit = float(np.abs(column.means).max(initial=0.0)) or 1.0
+        positions = column.means / unit if ordered else None
+        curves.append(Curve.of(column.counts, positions, **options))
+    return curves
 
 
 def completed(p: ProbabilisticCircuit, codes: Ints, n: int, seed: int) -> Ints:

@@ -14,7 +14,9 @@ from expecta.common.text import suggestion
 from expecta.densities.density import Density
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.expected.row_distributions import RowDistributions
+from expecta.learn.regression.noise_variance import NoiseVariance
 from expecta.queries.output_distribution import Distribution
+from expecta.queries.pair import Pair
 from expecta.tables.table import Table
 
 
@@ -66,6 +68,7 @@ class ExpectedModel(ABC):
 
     def __init__(self) -> None:
         self._outputs: dict[str, ExpectedOutput] = {}
+        self._noise_pair: tuple[NoiseVariance, Pair] | None = None  # the last that was asked about
 
     @property
     def fixed_columns(self) -> Bools:
@@ -101,11 +104,41 @@ class ExpectedModel(ABC):
     def distribution(self, rows: ModelRows, noise: float) -> Distribution | RowDistributions:
         """Distribution of the margin plus normal noise, for each row."""
 
+    @abstractmethod
     def target_distribution(
-        self, rows: ModelRows, noise: float, tol: float
+        self, rows: ModelRows, noise: float | NoiseVariance, tol: float
     ) -> Distribution | RowDistributions:
-        """Distribution of margin + noise, within about ``tol``, wherever y lies and in any unit."""
-        return self.distribution(rows, noise)
+        """Distribution of output + noise, within about ``tol``, wherever y lies and in any unit.
+
+        ``noise`` is a standard deviation, or the variance by the inputs.
+        """
+
+    def expected_variance(self, rows: ModelRows, noise: NoiseVariance) -> Floats:
+        """E[σ²(x) | what is known]. Exact, given the density; NaN if impossible.  # (rows,)."""
+        complete = np.all(rows.codes >= 0, axis=1)
+        codes = np.where(complete[:, None], -1, rows.codes).astype(np.int32)
+        expected: Floats = np.empty(len(codes))
+        if not np.all(complete):
+            answers = self.noisy_pair(noise).expectation(codes).reshape(len(codes), -1)
+            expected = self.noise_unit**2 * answers[:, -1]
+        expected[complete] = noise(rows.codes[complete])
+        return expected
+
+    def noisy_pair(self, noise: NoiseVariance) -> Pair:
+        """Return a pair whose last output is σ²; the first is the model's, if that is a circuit."""
+        kept = self._noise_pair
+        if kept is None or kept[0] is not noise:
+            self._noise_pair = kept = noise, self._make_noisy_pair(noise)
+        return kept[1]
+
+    @property
+    def noise_unit(self) -> float:
+        """The unit of y in :meth:`noisy_pair`."""
+        return 1.0
+
+    def _make_noisy_pair(self, noise: NoiseVariance) -> Pair:
+        p = self.density.circuit
+        return Pair(p, noise.circuit(p.vtree))
 
     @abstractmethod
     def explain_exactness(self) -> str:
@@ -118,8 +151,8 @@ class ExpectedModel(ABC):
         return self._outputs[repr(of)]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave outputs out, which are made again when they are asked about."""
-        return {**self.__dict__, "_outputs": {}}
+        """Leave out what is made again when it is asked about."""
+        return {**self.__dict__, "_outputs": {}, "_noise_pair": None}
 
     @abstractmethod
     def _make_output(self, of: Any) -> ExpectedOutput:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from expecta.circuits.evidence import Evidence
 from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
@@ -24,6 +25,7 @@ from expecta.expected.row_distributions import (
     ShiftedDistribution,
 )
 from expecta.expected.sampling import Sampling
+from expecta.learn.regression.noise_variance import NoiseVariance
 from expecta.queries.one_vs_rest import class_shares
 from expecta.queries.output_distribution import Distribution
 from expecta.queries.pair import Pair
@@ -126,7 +128,8 @@ class LearnedCircuit(ExpectedModel):
     def answer(self, rows: ModelRows, *, std: bool = False) -> RowAnswers:
         """Compute the expectation of g, or of the probability of each class."""
         if self.classes is not None:
-            return RowAnswers(*self.probabilities(rows), np.full((len(rows.codes), 1), np.nan))
+            mean, error = self.probabilities(rows)
+            return RowAnswers(mean, error, self.probability_std(rows) if std else mean * np.nan)
         complete, asked = _split(rows)
         mean, spread = np.zeros((2, len(asked)))
         if np.any(complete):
@@ -158,6 +161,24 @@ class LearnedCircuit(ExpectedModel):
             error[~complete] = expected.error.reshape(value.shape)[~complete]
         return class_shares(np.clip(value, 0.0, 1.0), error)
 
+    def probability_std(self, rows: ModelRows) -> Floats:
+        """Compute the spread of each class's probability over the unknown inputs.
+
+        Within a bound for two classes, sampled for more.  # (rows, classes)
+        """
+        assert self.classes is not None
+        spread = np.zeros((len(rows.codes), len(self.classes)))
+        complete, asked = _split(rows)
+        if len(self.classes) == 1 or np.all(complete):
+            return spread
+        evidence = Evidence.rows(asked[~complete], self.pair.p.cardinalities)
+        for k in range(1 if len(self.classes) == 2 else 0, len(self.classes)):
+            output = self.output(self.classes.tolist()[k])
+            spread[~complete, k] = np.sqrt(output.variance(evidence)[0])
+        if len(self.classes) == 2:
+            spread[:, 0] = spread[:, 1]
+        return spread
+
     def moments(self, rows: ModelRows, order: int, *, central: bool) -> Floats:
         """Compute moments of g over the unknown inputs. Exact.  # (rows, outputs, order + 1)."""
         complete, asked = _split(rows)
@@ -174,16 +195,32 @@ class LearnedCircuit(ExpectedModel):
         distribution = self.pair.distribution(asked, noise=noise)
         return distribution.pinned(complete, self.pair.g(rows.codes[complete]))
 
-    def target_distribution(self, rows: ModelRows, noise: float, tol: float) -> RowDistributions:
+    def target_distribution(
+        self, rows: ModelRows, noise: float | NoiseVariance, tol: float
+    ) -> RowDistributions:
         """Distribution of g + noise, within ``tol``; computed of the scaled pair."""
         pair, centre, unit = self.scaled
         complete, asked = _split(rows)
+        full = rows.codes[complete]
+        std = np.sqrt(noise(full)) if isinstance(noise, NoiseVariance) else None
         if np.all(complete):
             g = self.pair.g(rows.codes)
-            return NormalDistribution(g, np.full(len(g), noise))
-        base = pair.distribution(asked, noise=noise / unit, tol=tol)
-        base = base.pinned(complete, pair.g(rows.codes[complete]))
+            return NormalDistribution(g, np.full(len(g), noise) if std is None else std)
+        if isinstance(noise, NoiseVariance):
+            base = self.noisy_pair(noise).noisy_distribution(asked, tol=tol)
+        else:
+            base = pair.distribution(asked, noise=noise / unit, tol=tol)
+        base = base.pinned(complete, pair.g(full), None if std is None else std / unit)
         return ShiftedDistribution(base, np.full(len(complete), centre), unit)
+
+    @property
+    def noise_unit(self) -> float:
+        """The unit of y in :meth:`noisy_pair`."""
+        return self.scaled.unit
+
+    def _make_noisy_pair(self, noise: NoiseVariance) -> Pair:
+        pair, _, unit = self.scaled
+        return Pair(pair.p, noise.times(unit**-2).beside(pair.g))
 
     # -- groups -----------------------------------------------------------------------
 

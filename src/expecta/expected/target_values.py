@@ -1,4 +1,4 @@
-"""Keep quantiles among the values that a target takes, where these are few or whole numbers."""
+"""Keep quantiles among the values that a target takes: not below zero, whole numbers, or few."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from expecta.common.arrays import Floats
 
 MAX_FEW = 10  # distinct values, such as those of a rating
 MIN_ROWS = 5  # for each of few values, on average
-KINDS = ("numbers", "counts", "whole", "few")
+MIN_SIGN_ROWS = 20  # of which none is negative, for a target that is never
+KINDS = ("numbers", "positive", "counts", "whole", "few")
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,8 @@ class TargetValues:
     Parameters
     ----------
     kind
-        "numbers" of any kind, "counts" (whole, none negative), "whole" or "few".
+        "numbers" of any kind, "positive" ones or zero, "counts" (whole, none negative), "whole" or
+        "few".
     values
         The values, in order, where they are few.
     """
@@ -38,8 +40,10 @@ class TargetValues:
         if len(values) <= MAX_FEW and MIN_ROWS * len(values) <= len(target):
             return cls("few", values)
         whole = bool(np.all(values == np.rint(values)))
-        kind = "numbers" if not whole else "counts" if values[0] >= 0 else "whole"
-        return cls(kind, np.zeros(0))
+        never = values[0] >= 0 and (whole or len(target) >= MIN_SIGN_ROWS)
+        if whole:
+            return cls("counts" if never else "whole", np.zeros(0))
+        return cls("positive" if never else "numbers", np.zeros(0))
 
     @property
     def any_number(self) -> bool:
@@ -50,6 +54,8 @@ class TargetValues:
         """Return the nearest value, the lesser of two; NaN stays."""
         if self.kind == "few":
             return np.where(np.isnan(y), np.nan, self.values[np.searchsorted(self._borders, y)])
+        if self.kind == "positive":
+            return np.maximum(y, 0.0)
         nearest = np.ceil(y - 0.5)
         return np.maximum(nearest, 0.0) if self.kind == "counts" else nearest + 0.0
 
@@ -58,8 +64,8 @@ class TargetValues:
         if self.kind == "few":
             borders = np.concatenate([[-np.inf], self._borders, [np.inf]])
             return borders[np.searchsorted(self.values, c, side="right")]
-        above = np.floor(c) + 0.5
-        return np.where(c < 0, -np.inf, above) if self.kind == "counts" else above
+        above = c if self.kind == "positive" else np.floor(c) + 0.5
+        return above if self.kind == "whole" else np.where(c < 0, -np.inf, above)
 
     @property
     def _borders(self) -> Floats:

@@ -27,8 +27,10 @@ from expecta.expected.row_distributions import (
 from expecta.expected.row_template import RowTemplate
 from expecta.expected.sampled_output import SampledOutput
 from expecta.expected.sampling import ControlVariate, SampledMeans, Sampling, sample_means
+from expecta.learn.regression.noise_variance import NoiseVariance
 from expecta.queries.impossible import OneWarning, check_possible
 from expecta.queries.moments import shift_moments
+from expecta.queries.pair import Pair
 from expecta.readers import frames
 from expecta.readers.forms import Form, Trees
 from expecta.readers.model_links import apply_link, centre_margins, invert_link
@@ -329,11 +331,10 @@ class WrappedModel(ExpectedModel):
         it is a classifier; for all others a normal distribution of the right mean and
         variance, an approximation.
         """
-        route, on_margin = self.route, self.classes is not None
-        exact = route is not None and (on_margin or route.form.link == "identity")
-        if exact and route is not None and isinstance(route.margin, AdditiveMargin):
-            _check_single(route.margin.pair.g.n_outputs)
-            return self._margin_distribution(route.margin, rows, noise, on_margin)
+        on_margin = self.classes is not None
+        additive = self._additive(on_margin)
+        if additive is not None:
+            return self._margin_distribution(additive, rows, noise, self.tol)
         if on_margin:
             margin = self.margin(rows)
             _check_single(margin.shape[1])
@@ -344,9 +345,39 @@ class WrappedModel(ExpectedModel):
         answers = self.answer(rows, std=True)
         return NormalDistribution(answers.mean[:, 0], np.hypot(answers.std[:, 0], noise))
 
-    def _margin_distribution(
-        self, margin: AdditiveMargin, rows: ModelRows, noise: float, on_margin: bool
+    def target_distribution(
+        self, rows: ModelRows, noise: float | NoiseVariance, tol: float
     ) -> RowDistributions:
+        """Distribution of a regressor's output plus noise, as exact as :meth:`distribution`."""
+        if not isinstance(noise, NoiseVariance):
+            return self.distribution(rows, noise)
+        additive = self._additive(on_margin=False)
+        if additive is not None:
+            return self._margin_distribution(additive, rows, noise, self.tol)
+        answers = self.answer(rows, std=True)
+        variance = self.expected_variance(rows, noise)
+        return NormalDistribution(answers.mean[:, 0], np.sqrt(answers.std[:, 0] ** 2 + variance))
+
+    def _make_noisy_pair(self, noise: NoiseVariance) -> Pair:
+        additive = self._additive(on_margin=False)
+        if additive is None:
+            return super()._make_noisy_pair(noise)
+        return Pair(additive.pair.p, noise.beside(additive.pair.g))
+
+    def _additive(self, on_margin: bool) -> AdditiveMargin | None:
+        """Return the margin, if it is a sum over columns and what a distribution is asked of."""
+        route = self.route
+        if route is None or not (on_margin or route.form.link == "identity"):
+            return None
+        if not isinstance(route.margin, AdditiveMargin):
+            return None
+        _check_single(route.margin.pair.g.n_outputs)
+        return route.margin
+
+    def _margin_distribution(
+        self, margin: AdditiveMargin, rows: ModelRows, noise: float | NoiseVariance, tol: float
+    ) -> RowDistributions:
+        on_margin = self.classes is not None
         self._check_taken(rows)
         complete = self.complete_rows(rows)
         codes = np.where(complete[:, None], -1, rows.codes).astype(np.int32)
@@ -356,8 +387,13 @@ class WrappedModel(ExpectedModel):
         at: Floats = np.zeros(0)
         if len(which):
             at = (self._margin if on_margin else self.complete_outputs)(rows, which)[:, 0]
-        base = margin.distribution(codes, noise, self.tol)
-        return ShiftedDistribution(base.pinned(complete, at), shift)
+        if not isinstance(noise, NoiseVariance):
+            base = margin.distribution(codes, noise, tol)
+            return ShiftedDistribution(base.pinned(complete, at), shift)
+        base = self.noisy_pair(noise).noisy_distribution(codes, tol=tol)
+        full = ModelRows(rows.table, rows.codes[complete])
+        std = np.sqrt(self.expected_variance(full, noise))
+        return ShiftedDistribution(base.pinned(complete, at, std), shift)
 
     def explain_exactness(self) -> str:
         """Say what is exact, what is not, and why, a sentence in each line."""

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 MAX_CHANNELS = 6  # numbers that a pair holds at once: more overflow the cache,
 MIN_FREQUENCIES = 3  # but fewer frequencies than this do not repay the set-up of a run
 RATES = np.array([4.0, 1.0, 0.25])  # of exponentials, per unit
-MIN_UNITS = 30.0  # a range of g beyond which it pays to ask what is likely
+MIN_UNITS = 30.0  # a range of g beyond which it pays to ask what is likely,
+MIN_NOISY_UNITS = 90.0  # and of g + noise, whose unit is the least noise
 MAX_UNITS = 64.0  # a range beyond which the unit is a part of the range
 MAX_SIZE = 1e12  # of parameters, in units, beyond which their exponentials are too inexact
 
@@ -122,9 +123,10 @@ def likely(
     """
     low, high = low.copy(), high.copy()
     width = (high - low).max(axis=1, initial=0.0)
+    wide = (width > MIN_NOISY_UNITS * unit) | (noise is None)
     unit = coarse(np.maximum(unit, width / MAX_UNITS))
     size = pair.parameter_size[_outputs(only)]
-    wide = (width > MIN_UNITS * unit) & (MAX_SIZE * unit > size.max(initial=0.0))
+    wide &= (width > MIN_UNITS * unit) & (MAX_SIZE * unit > size.max(initial=0.0))
     for group in np.unique(unit[wide]):
         rows = np.flatnonzero(wide & (unit == group))
         rates = np.concatenate([RATES, -RATES]) / group

@@ -37,7 +37,8 @@ from expecta.queries.spectral import NORMAL, check_tolerance, coarse
 if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
-MAX_ATOMS = 1024  # completions of a row up to which they are enumerated
+MAX_ATOMS = 1024  # completions of a row up to which they are enumerated,
+MAX_ROUGH_ATOMS, ROUGH_TOL = 32, 1e-6  # and where such an error will do: frequencies are few
 FLAT_SHARE = 1e-12  # a range of g below this part of its parameters is rounding
 BLURS_IN_RANGE = 500.0  # the range of g over the width of the blur, where there is no noise
 MAX_BLURS_IN_RANGE = 4000.0  # the same, where there is noise: less noise than that is blurred too
@@ -218,10 +219,11 @@ def noisy_distribution(pair: Pair, X: Rows, tol: float, on_impossible: str) -> D
     rows = rest[~flat]
     # the noise that all completions have is the blur, and what some have beyond it is in their
     # characteristic function; where it is too narrow for that, all is blurred besides
-    shared = coarse(np.sqrt(least[rows])) / np.sqrt(2.0)
+    always = np.sqrt(max(pair.g.bias[1], TINY))  # most rows have hardly more: they lose nothing
+    shared = 0.5 * always * coarse(np.sqrt(least[rows]) / always * (1 + 1e-12), 1)
     reach = NORMAL.tail(0.5 * UNLIKELY * tol) * np.sqrt(most[rows])
     low, high = asked.low[rows, 0] - reach, asked.high[rows, 0] + reach
-    blur = np.maximum(shared, coarse(high - low) / MAX_BLURS_IN_RANGE)
+    blur = np.maximum(shared, coarse(high - low, 1) / MAX_BLURS_IN_RANGE)
     limits = np.full((len(rows), 2), np.inf) * [-1.0, 1.0]
     for narrow in (False, True):
         here = (blur > shared) == narrow
@@ -261,7 +263,8 @@ class _Asked(NamedTuple):
     def of(cls, pair: Pair, evidence: Evidence, tol: float, on_impossible: str) -> _Asked:
         low, high, impossible = extremes_of(pair, evidence)
         check_possible(impossible, on_impossible)
-        few = completions(evidence) <= MAX_ATOMS
+        limit = MAX_ATOMS if tol < ROUGH_TOL else min(MAX_ATOMS, MAX_ROUGH_ATOMS)
+        few = completions(evidence) <= limit
         which = np.flatnonzero(few & ~impossible), np.flatnonzero(~few & ~impossible)
         return cls(pair, evidence, tol, low, high, impossible, *which)
 
@@ -306,7 +309,8 @@ class _Asked(NamedTuple):
             )
             around = np.concatenate(ends, axis=1)
             around += pair.rounding * pair.parameter_size[output] * np.array([-1.0, 1.0])
-            reach = coarse((around[:, 1] - around[:, 0]) / size)
+            # noise that depends on the inputs has many sizes: fewer steps keep rows together
+            reach = coarse((around[:, 1] - around[:, 0]) / size, 2 if noise is None else 1)
             for distance in np.unique(reach).tolist():
                 some = reach == distance
                 yield SpectralPart.of(

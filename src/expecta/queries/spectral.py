@@ -101,9 +101,10 @@ def check_tolerance(tol: float) -> None:
         raise ValueError(f"tol must lie between 1e-15 and 0.1, not {tol}")
 
 
-def coarse(reach: Floats) -> Floats:
+def coarse(reach: Floats, steps: int = 2) -> Floats:
     """Round up to one of a few values, so that many rows share their frequencies.
 
-    A row's value depends on the row alone: answers do not depend on the batch.
+    There are so many steps to twice the value. A row's value depends on the row alone: answers
+    do not depend on the batch.
     """
-    return np.exp2(np.ceil(2 * np.log2(np.maximum(reach, 1e-300))) / 2)
+    return np.exp2(np.ceil(steps * np.log2(np.maximum(reach, 1e-300))) / steps)
