@@ -69,6 +69,11 @@ class Process:
                 sizes[process] = pages * os.sysconf("SC_PAGE_SIZE")
         return sizes
 
+    def cpu_seconds(self) -> float:
+        """CPU time that the process has taken, of all its threads."""
+        words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
     def stop(self) -> int:
         """Tell it to end, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)

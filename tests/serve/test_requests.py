@@ -164,6 +164,7 @@ def test_logs_hold_no_contents(client):
     try:
         client.answer(PREDICT + "?age=4711", {"rows": {"age": 47.11, "smoker": "yes"}})
         client.problem("/models/4711/predict", {"rows": {}}, 404)
+        client.run(asyncio.sleep(0.3))  # lines gather before they are written
     finally:
         logger.removeHandler(handler)
         logger.setLevel(old)

@@ -16,6 +16,8 @@ from expecta.tables.column import Column
 from expecta.tables.scalars import TIMES
 
 JsonRow: TypeAlias = Mapping[str, Any]
+NUMBERS = ("number", "integer")  # kinds of columns whose values are as JSON has them
+MAX_PLAIN = 2.0**53  # up to which an integer is a float
 FORMS = '{"between": [low, high]} or {"in": [value, ...]}'
 
 
@@ -155,8 +157,8 @@ def _value(column: Column, value: Any) -> Any:
     """Return one value, None where it is NaN, as text or as some programs write JSON."""
     if value != value or (isinstance(value, str) and value.lower() == "nan"):
         return None
-    if type(value) is float and column.kind == "number" and math.isfinite(value):
-        return value
+    if type(value) in (int, float) and column.kind in NUMBERS and abs(value) < MAX_PLAIN:
+        return float(value)
     if isinstance(value, list | dict):
         raise DomainError(
             f"column {column.name!r}: a cell is a single value; sets and intervals are {FORMS}"

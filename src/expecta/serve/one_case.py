@@ -59,7 +59,7 @@ def answer_case(served: ServedModel, request: CaseRequest) -> dict[str, Any]:
         "is_probability": subject.is_probability,
         "exactness": subject.exactness,
     }
-    impossible = document["prediction"] is None
+    impossible = document["error"] is None
     if impossible:
         remarks.append("What is known has probability zero under the learned density: no answer.")
     if "distribution" in request.parts:
@@ -87,12 +87,11 @@ def answer_case(served: ServedModel, request: CaseRequest) -> dict[str, Any]:
     if "contributions" in request.parts:
         document["contributions"] = None
         if not impossible:
-            known = {name: fact for name, fact in facts.items() if fact is not None}
-            of_facts = soft and len(known) <= MAX_COLUMNS
-            if of_facts:
-                document["contributions"] = shapley_of_facts(subject, facts).to_dict()
-            elif not soft:
+            n_known = sum(cell is not None for cell in cells)
+            if not soft:
                 document["contributions"] = model.shapley(facts, of=request.of).to_dict()
+            elif n_known <= MAX_COLUMNS:
+                document["contributions"] = shapley_of_facts(subject, facts).to_dict()
             else:
                 remarks.append(f"Contributions of sets are for up to {MAX_COLUMNS} known columns.")
     document["remarks"] = list(dict.fromkeys(remarks))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import os
@@ -26,6 +27,7 @@ POLICY = (
     "frame-ancestors 'self'"
 )
 METHODS = {"GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"}  # of which counts are kept
+LOG_SECONDS, LOG_LINES = 0.1, 200  # that lines of the log gather, at most
 GONE = 499  # the status of a request whose client went away, in logs and counts
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -53,12 +55,14 @@ class RequestGuard:
         self.app, self.options, self.metrics = app, options, metrics
         self._token = None if options.token is None else options.token.encode()
         self._in_flight = 0
+        self._lines: list[bytes] = []  # of the log, that are not written yet
         self._counts: dict[tuple[str, str, int], Any] = {}  # by route, method and status
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
+            self.write_log()  # the last lines, when the service ends
             return
         start, path, status = time.perf_counter(), scope["path"], 500
         request_id = os.urandom(8).hex()
@@ -122,6 +126,9 @@ class RequestGuard:
         counts[1].observe(seconds)
         if log.isEnabledFor(logging.INFO):
             facts = {
+                "time": _time(time.time()),
+                "level": "info",
+                "event": "request",
                 "route": route,
                 "method": method,
                 "status": status,
@@ -129,7 +136,23 @@ class RequestGuard:
                 "request": request_id,
                 **scope.get("state", {}).get("facts", {}),
             }
-            log.info("request", extra=facts)
+            self._lines.append(to_json(facts))
+            if len(self._lines) == 1:
+                asyncio.get_running_loop().call_later(LOG_SECONDS, self.write_log)
+            elif len(self._lines) >= LOG_LINES:
+                self.write_log()
+
+    def write_log(self) -> None:
+        """Write the lines that have gathered: one call for many requests."""
+        lines, self._lines = self._lines, []
+        if lines:
+            log.info("requests", extra={"lines": b"\n".join(lines).decode()})
+
+
+def _time(seconds: float) -> str:
+    return (
+        f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{int(seconds % 1 * 1000):03d}Z"
+    )
 
 
 class JsonLines(logging.Formatter):
@@ -139,9 +162,10 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as JSON: time, level, event, and what came with it."""
+        if hasattr(record, "lines"):  # of requests, which are JSON already
+            return str(record.lines)
         line: dict[str, Any] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-            + f".{int(record.msecs):03d}Z",
+            "time": _time(record.created),
             "level": record.levelname.lower(),
             "event": record.getMessage(),
         }

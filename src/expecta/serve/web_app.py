@@ -204,6 +204,21 @@ def _add_models(service: FastAPI, registry: ModelRegistry, options: ServeOptions
             raise ProblemError(503, f"model {name!r} is not ready yet", RETRY)
         return entry
 
+    @service.post(
+        "/models/{name}/predict",
+        tags=["rows"],
+        summary="Predict for rows with unknown cells",
+        responses={200: {"content": {NDJSON: {}, ARROW: {}}}},
+        openapi_extra=_stream_parameters() | body_schema(PredictRequest, NDJSON, ARROW),
+    )
+    async def predict(name: str, request: Request) -> Response:
+        entry = entry_of(name, request)
+        kind = content_type(request)
+        if kind in (NDJSON, ARROW):
+            return await streams(entry, request, kind)
+        given = await read_request(request, PredictRequest, options)
+        return json_response(await answer_predictions(entry, given, request, registry, options))
+
     @service.get("/models", tags=["models"], summary="The models")
     async def models() -> Response:
         documents = [
@@ -225,21 +240,6 @@ def _add_models(service: FastAPI, registry: ModelRegistry, options: ServeOptions
         entry = entry_of(name, request)
         document = await registry.questions.run(lambda: entry.served.card)
         return json_response(document | {"problem": entry.problem})
-
-    @service.post(
-        "/models/{name}/predict",
-        tags=["rows"],
-        summary="Predict for rows with unknown cells",
-        responses={200: {"content": {NDJSON: {}, ARROW: {}}}},
-        openapi_extra=_stream_parameters() | body_schema(PredictRequest, NDJSON, ARROW),
-    )
-    async def predict(name: str, request: Request) -> Response:
-        entry = entry_of(name, request)
-        kind = content_type(request)
-        if kind in (NDJSON, ARROW):
-            return await streams(entry, request, kind)
-        given = await read_request(request, PredictRequest, options)
-        return json_response(await answer_predictions(entry, given, request, registry, options))
 
     @service.post(
         "/models/{name}/score",
