@@ -293,8 +293,8 @@ class CircuitEstimator(ExpectedEstimator):
         parts = getattr(self, "_parts", None)
         if parts is None:
             raise DomainError(
-                "what the training rows are to an error is known where the model was fitted to "
-                "two classes or more, or a number, and not in its file; fit it, and ask then"
+                'return_error="fit" needs what the circuit was fitted to, which a file does not '
+                "hold, and a target of one class has no circuit; call it on the model you fitted"
             )
         fixed = self.density_ is self.density
         models: list[ExpectedModel] = []

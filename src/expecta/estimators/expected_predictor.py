@@ -183,8 +183,8 @@ class ExpectedPredictor(ExpectedEstimator):
         rows, template = self.training_rows_, self.template_
         if rows is None or template.rows is None:
             raise DomainError(
-                "what the training rows are to an error is known where the model was wrapped, and "
-                "not in its file; wrap and fit it, and ask then"
+                'return_error="fit" needs the training rows and the model itself, which a file '
+                "does not hold; call it on the predictor you fitted"
             )
         table = rows.to_table(self.encoder_)
         codes = self.density_.encoder_.codes(table)
