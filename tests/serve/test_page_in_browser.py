@@ -464,6 +464,7 @@ def test_probabilities(plain_visitor, loaded, name, of):
     share = model.predict_proba(table)[0, list(model.classes_).index(of)]
     assert visitor.text(".hero .headline") == percent(share)
     assert str(model.predict(table)[0]) in visitor.text(".hero .under")
+    assert f"± {percent(model.ask(age=50, of=of).std)} spread" in visitor.text(".hero .under")
     assert visitor.page.locator(".hero select").input_value() == of
     visitor.check()
 

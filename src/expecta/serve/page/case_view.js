@@ -242,6 +242,9 @@ export class CaseView {
       targetText: `${this.outputName()} itself${interval ? `, ${100 * interval.coverage}% interval` : ": intervals need single values"}`,
     });
     if (group) {
+      if (this.isProbability && group.std > 0) {
+        replace(this.spread, `± ${output(group.std, true)} spread of the model’s output over the unknown inputs. Most probable: `, name(answer.prediction));
+      }
       replace(this.trust, trust({ ...group, numerical_error: answer.error, remarks: answer.remarks }, this.card.target));
       const levels = Object.keys(group.quantiles);
       replace(this.numbers, h("summary", null, "The distribution in numbers"), table("Quantiles of the model's output over the unknown inputs", [
