@@ -15,6 +15,7 @@ from expecta.serve.problems import ProblemError, busy, problem_of
 T = TypeVar("T")
 SHORT = 0.005  # seconds of CPU: what takes less runs on the event loop, without a thread
 MAX_SHORT_ROWS = 256
+GATHER = 0.001  # seconds that a batch waits to be as large as the one before
 SMOOTHING = 0.2  # weight of the newest batch in the mean time
 
 
@@ -75,7 +76,8 @@ class MicroBatches:
     """Gathers rows of concurrent requests, and computes them together.
 
     Whatever has arrived when the last batch is done is the next one: a single request waits for
-    nothing, and many share the cost of a call. Requests with other options are other batches.
+    nothing, and many share the cost of a call. Where the last batch was larger than what waits, its
+    clients are given a millisecond to come again. Requests with other options are other batches.
 
     Parameters
     ----------
@@ -97,19 +99,35 @@ class MicroBatches:
         self._pending: dict[Any, list[tuple[list[list[Any]], asyncio.Future[list[Any]]]]] = {}
         self._seconds: dict[Any, float] = {}  # that batches took of late, by options
         self._is_busy = False
+        self._n_waiting, self._last = 0, 1  # requests that wait, and those of the last batch
+        self._timer: asyncio.Handle | None = None
 
     async def answer(self, rows: list[list[Any]], options: Any) -> list[Any]:
         """Return an answer for each row."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Any]] = loop.create_future()
         self._pending.setdefault(options, []).append((rows, future))
+        self._n_waiting += 1
         if not self._is_busy:
             self._is_busy = True
-            loop.call_soon(self._next)
+            self._gather()
+        elif self._timer is not None and self._n_waiting >= self._last:
+            self._timer.cancel()
+            self._gather()
         return await future
+
+    def _gather(self) -> None:
+        """Compute soon: after a moment, if the last batch was larger than what waits now."""
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        if self._n_waiting >= self._last:
+            loop.call_soon(self._next)
+        else:
+            self._timer = loop.call_later(GATHER, self._next)
 
     def _next(self) -> None:
         """Compute the batch that has waited longest."""
+        self._timer = None
         if not self._pending:
             self._is_busy = False
             return
@@ -121,10 +139,12 @@ class MicroBatches:
             n_rows += len(batch[-1][0])
         if waiting:
             self._pending[options] = waiting
+        self._last = len(batch)
+        self._n_waiting -= len(batch)
         loop = asyncio.get_running_loop()
         if n_rows <= MAX_SHORT_ROWS and self._seconds.get(options, 1.0) < SHORT:
             self._settle(batch, self._run(batch, options, threads=1))
-            loop.call_soon(self._next)
+            loop.call_soon(self._resume)
         else:
             self._task = loop.create_task(self._on_thread(batch, options))
 
@@ -134,7 +154,14 @@ class MicroBatches:
         except ProblemError as problem:
             answers = [problem] * len(batch)
         self._settle(batch, answers)
-        self._next()
+        self._resume()
+
+    def _resume(self) -> None:
+        """Go on with what has arrived meanwhile."""
+        if self._pending:
+            self._gather()
+        else:
+            self._is_busy = False
 
     def _run(self, batch: list[Any], options: Any, threads: int | None = None) -> list[Any]:
         """Return the answers, or the problem, of each request."""
