@@ -300,6 +300,16 @@ def test_an_error_of_ours_tells_nothing_of_the_inside(models, monkeypatch, caplo
         assert client.answer(PREDICT, {"rows": {}})
 
 
+def test_one_of_several_processes_is_warm_before_it_answers(models):
+    from expecta.serve import app
+
+    service = app({"cost": models["cost"]}, ServeOptions(warm_first=True))
+    client = Client(service)
+    client.run(client._lifespan.__aenter__())
+    assert client.get("/health/ready").status_code == 200
+    client.__exit__(None, None, None)
+
+
 def test_not_ready_before_it_is_warm(models):
     from expecta.serve import app
 

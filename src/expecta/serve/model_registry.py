@@ -87,9 +87,12 @@ class ModelRegistry:
 
     # -- files that are replaced ------------------------------------------------------
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Warm the models, and watch their files, in the background."""
-        self._tasks = [asyncio.create_task(self._warm())]
+        if self.options.warm_first:
+            await self._warm()
+        else:
+            self._tasks.append(asyncio.create_task(self._warm()))
         if self.options.reload_seconds > 0:
             self._tasks.append(asyncio.create_task(self._watch()))
 

@@ -30,6 +30,9 @@ class ServeOptions:
         Seconds after which a question is answered 503, and a client that sends nothing 408.
     reload_seconds
         How often model files are looked at; 0 for never.
+    warm_first
+        Whether to take no connection before every model is warm, health included: of several
+        processes on a port those that are warm answer.
     threads
         That kernels run on; None for one per core.
     """
@@ -44,4 +47,5 @@ class ServeOptions:
     max_streams: int = 16
     timeout: float = 30.0
     reload_seconds: float = 1.0
+    warm_first: bool = False
     threads: int | None = None

@@ -73,6 +73,7 @@ def run(
         return
     for name, path in models.items():
         ServedModel.load(name, Path(path))  # complains here, and not in every process
+    options = replace(options, warm_first=True)
     paths = {name: str(Path(path).absolute()) for name, path in models.items()}
     os.environ[SETTINGS] = json.dumps({"models": paths, "options": asdict(options)})
     with TemporaryDirectory(prefix="expecta-metrics-") as folder:

@@ -89,7 +89,7 @@ def app(models: Mapping[str, Any], options: ServeOptions | None = None) -> FastA
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        registry.start()
+        await registry.start()
         yield
         await registry.stop()
 
