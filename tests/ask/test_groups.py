@@ -49,10 +49,10 @@ def others():
 
 def agrees(model, world, query, of=None, atol=1e-8):
     """Check all of a group's numbers against the enumeration."""
-    found = model.ask(query, of=of)
+    found = model.ask(query, of=of, population="density")
     scale = np.ptp(world.f)
     assert found.share == pytest.approx(world.weight(query).sum(), rel=1e-9)
-    assert found.mean == pytest.approx(world.mean(query), abs=atol * scale + found.error)
+    assert found.mean == pytest.approx(world.mean(query), abs=atol * scale + found.numerical_error)
     assert found.std == pytest.approx(world.std(query), abs=1e-5 * scale)
     evidence = Query.read(query, world.subject.encoder).evidence(world.subject.encoder)
     weight = world.subject.probability(evidence)
@@ -120,10 +120,10 @@ def test_any_facts(facts):
     world = worlds.world_of(model)
     if world.weight(facts).sum() < 1e-12:
         return
-    found = model.ask(facts)
+    found = model.ask(facts, population="density")
     assert found.mean == pytest.approx(world.mean(facts), rel=1e-9)
     assert found.std == pytest.approx(world.std(facts), abs=1e-7)
-    assert model.ask(**facts).mean == found.mean
+    assert model.ask(**facts, population="density").mean == found.mean
 
 
 _KEPT = []
@@ -142,7 +142,7 @@ def _kept_regressor():
 def test_three_classes(query):
     model = worlds.classifier([3.0, 5.0])
     world = worlds.world_of(model, "middle")
-    found = model.ask(query, of="middle")
+    found = model.ask(query, of="middle", population="density")
     each = 1 / (1 + np.exp(-model.circuit_(world.cells)))
     w = world.weight(query)
     ratio = (w @ each)[world.subject.of_class] / (w @ each).sum()
@@ -172,7 +172,9 @@ def test_predict_proba_is_what_a_group_of_one_row_says():
     row = {"kind": ["x"], "size": [None], "age": [33.0]}
     says = model.predict_proba(row)[0]
     for place, name in enumerate(model.classes_):
-        assert model.ask({"kind": "x", "age": 33.0}, of=name).mean == pytest.approx(says[place])
+        assert model.ask(
+            {"kind": "x", "age": 33.0}, of=name, population="density"
+        ).mean == pytest.approx(says[place])
 
 
 def test_functions_are_sampled_within_their_errors():
@@ -196,7 +198,7 @@ def test_functions_are_sampled_within_their_errors():
         assert 0 < error[0] < 0.1
         assert value[0] == pytest.approx(wanted, abs=4.5 * error[0])
     found = model.ask("x0 > 0 or x1 > 0")
-    assert found.error > 0
+    assert found.numerical_error > 0
     assert found.mean == model.ask("x0 > 0 or x1 > 0").mean  # the same question, the same answer
     assert "sampled" in found.exactness
 
@@ -210,8 +212,8 @@ def test_large_ensembles_have_an_exact_mean_and_sampled_quantiles():
     group = {"x0": (-0.5, 0.5)}
     subject = model.expected_output()
     draws = subject.draws(subject.encoder.where(group), 100_000, np.random.default_rng(5))[0]
-    found = model.ask(group)
-    assert found.error == 0
+    found = model.ask(group, population="density")
+    assert found.numerical_error == 0
     assert found.mean == pytest.approx(draws.mean(), abs=5 * draws.std() / np.sqrt(len(draws)))
     for level, value in found.quantiles.items():
         loose = found.quantile_errors[level]
@@ -228,7 +230,9 @@ def test_impossible_groups(circuits, query):
         found = circuits[name][0].ask(query)
         assert found.share == 0
         assert found.rows == 0
-        assert np.isnan([found.mean, found.std, found.error, *found.quantiles.values()]).all()
+        assert np.isnan(
+            [found.mean, found.std, found.numerical_error, *found.quantiles.values()]
+        ).all()
         assert any("probability zero" in remark for remark in found.remarks)
         assert json.dumps(found.to_dict())
         assert found.curve()[0].size == 0
@@ -279,7 +283,9 @@ def test_margins(others):
     X, y = worlds.numeric()
     model = worlds.predictor(LinearSVC(random_state=0).fit(X, y > 0)).fit(X, y > 0)
     nothing = np.full((1, 3), np.nan)
-    assert model.ask().mean == pytest.approx(model.decision_function(nothing)[0])
+    assert model.ask(population="density").mean == pytest.approx(
+        model.decision_function(nothing)[0]
+    )
     with pytest.raises(DomainError, match="one margin"):
         model.ask(of=False)
 
@@ -301,7 +307,7 @@ def test_several_outputs():
 def test_compare(circuits):
     model = circuits["regressor"][0]
     world = worlds.world_of(model)
-    found = model.compare("kind == 'x'", {"kind": ["y", "z"]})
+    found = model.compare("kind == 'x'", {"kind": ["y", "z"]}, population="density")
     a, b = world.mean("kind == 'x'"), world.mean({"kind": ["y", "z"]})
     assert found.difference == pytest.approx(a - b)
     assert found.ratio == pytest.approx(a / b)
@@ -329,7 +335,7 @@ def test_compare_without_a_ratio():
 def test_split(circuits, query):
     for name in ("regressor", "two classes"):
         model = circuits[name][0]
-        found = model.split("kind", "age", given=query, bins=2)
+        found = model.split("kind", "age", given=query, bins=2, population="density")
         world = worlds.world_of(model)
         assert found.share.sum() == pytest.approx(1.0)
         assert found.share @ found.mean == pytest.approx(world.mean(query), abs=1e-8)
@@ -369,8 +375,8 @@ def test_splits_have_about_equal_shares(monkeypatch):
 
 def test_split_of_others(others):
     for model in others.values():
-        found = model.split("x0", "x2", bins=3)
-        whole = model.ask()
+        found = model.split("x0", "x2", bins=3, population="density")
+        whole = model.ask(population="density")
         assert found.share @ found.mean == pytest.approx(whole.mean, abs=1e-5)
         spread = found.share @ (found.std**2 + (found.mean - whole.mean) ** 2)
         assert np.sqrt(spread) == pytest.approx(whole.std, abs=1e-4)
@@ -383,7 +389,7 @@ def test_dependence(circuits, name, query):
     model = circuits[name][0]
     world = worlds.world_of(model)
     for column, variable in (("size", 1), ("kind", 0)):
-        found = model.dependence(column, given=query)
+        found = model.dependence(column, given=query, population="density")
         labels = world.subject.encoder.columns_[variable].labels
         assert found.labels == labels
         w = world.weight(query)
@@ -416,7 +422,7 @@ def test_dependence_where_the_population_is_said_by_the_column(circuits, name, q
     for column, variable in (("size", 1), ("kind", 0), ("age", 2)):
         labels = world.subject.encoder.columns_[variable].labels
         w = world.weight(query)
-        found = model.dependence(column, given=query, of=of)
+        found = model.dependence(column, given=query, of=of, population="density")
         for place, label in enumerate(found.labels):
             value = labels.index(label)
             wanted = world.partial(variable, value, query)
@@ -428,7 +434,9 @@ def test_dependence_where_the_population_is_said_by_the_column(circuits, name, q
 def test_partial_dependence_on_a_value_that_the_population_does_not_have(circuits):
     model = circuits["latent"][0]
     world = worlds.world_of(model)
-    found = model.dependence("kind", given="kind == 'x' and size < 2", grid=["x", "z"])
+    found = model.dependence(
+        "kind", given="kind == 'x' and size < 2", grid=["x", "z"], population="density"
+    )
     assert found.share.tolist() == pytest.approx([1.0, 0.0])
     assert np.isnan(found.mean[1])
     for place, value in enumerate((0, 2)):
@@ -452,14 +460,14 @@ def test_partial_dependence_of_three_classes():
 def test_dependence_on_merged_cells(circuits):
     model = circuits["regressor"][0]
     world = worlds.world_of(model)
-    found = model.dependence("size", grid=2)
+    found = model.dependence("size", grid=2, population="density")
     w, groups = world.p, [(0, 1), (2, 3)]
     for place, cells in enumerate(groups):
         shares = np.array([w[world.cells[:, 1] == cell].sum() for cell in cells])
         partial = [world.partial(1, cell) for cell in cells]
         assert found.share[place] == pytest.approx(shares.sum())
         assert found.partial[place] == pytest.approx(shares @ partial / shares.sum())
-    single = model.dependence("size", grid=[1.0, 4.0])
+    single = model.dependence("size", grid=[1.0, 4.0], population="density")
     assert len(single.labels) == 2
     assert single.mean[0] == pytest.approx(world.mean({"size": 1.0}))
 
@@ -469,13 +477,13 @@ def test_dependence_of_others(others):
         model, world = others[name], worlds.world_of(others[name])
         value = 2
         cell = world.subject.encoder.columns_[1].means[value]
-        found = model.dependence("x1", grid=[cell])
+        found = model.dependence("x1", grid=[cell], population="density")
         assert found.partial[0] == pytest.approx(world.partial(1, value), abs=1e-6)
         inside = world.p * (world.cells[:, 1] == value)
         assert found.mean[0] == pytest.approx(inside @ world.f / inside.sum(), abs=1e-6)
         assert found.at[0] == pytest.approx(cell)
         query = "x1 > 0.4 or x0 < 0"
-        found = model.dependence("x1", given=query)
+        found = model.dependence("x1", given=query, population="density")
         wanted = [world.partial(1, one, query) for one in range(len(found.labels))]
         assert found.partial.tolist() == pytest.approx(wanted, abs=1e-6)
 
@@ -689,7 +697,8 @@ def test_groups_of_a_number_that_nobody_has(gapped, number):
     one, others = model.ask(f"k == {number}"), model.ask(f"k != {number}")
     assert one.share == pytest.approx(world.p @ here)
     assert others.share == pytest.approx(world.p @ ~here)
-    assert others.mean == pytest.approx(world.p[~here] @ world.f[~here] / others.share, abs=1e-8)
+    wanted = world.p[~here] @ world.f[~here] / others.share
+    assert others.density_mean == pytest.approx(wanted, abs=1e-8)
     assert one.rows == np.sum(table["k"] == number)
     absent = f"no such value in the training data: k = {number}"
     assert (absent in one.remarks) == (absent in others.remarks) == (not np.any(here))
@@ -717,7 +726,7 @@ def test_groups_beside_bins_that_a_condition_empties(gapped, query, bins):
     model, table = gapped
     world = worlds.world_of(model)
     means = world.subject.encoder.column("k").means[world.cells[:, 0]]
-    found = model.split("k", given=query, bins=bins)
+    found = model.split("k", given=query, bins=bins, population="density")
     w = world.weight(query)
     rows = Query.read(query, world.subject.encoder).matches(table)
     assert found.share.sum() == pytest.approx(1)
@@ -746,7 +755,7 @@ def test_holes_that_are_values_are_a_group(query):
     rows = Query.read(query, world.subject.encoder).matches({"i": i, "b": b})
     w = world.weight(query)
     for bins in (2, 10):
-        found = model.split("i", given=query, bins=bins)
+        found = model.split("i", given=query, bins=bins, population="density")
         assert found.share.sum() == pytest.approx(1)
         for place, label in enumerate(found.labels[0]):
             inside, values = np.isnan(i), np.isnan(lows)

@@ -296,7 +296,9 @@ def test_margins_are_no_probabilities(tmp_path):
     assert not subject.is_probability
     page = read(model, tmp_path)
     well_made(page)
-    assert page.tables["Summary of the model's output"][1][1] == figure(model.ask().mean)
+    everyone = model.ask()
+    mean = f"{figure(everyone.mean)} ± {figure(everyone.standard_error)}"
+    assert page.tables["Summary of the model's output"][1][1] == mean
 
 
 def test_a_model_that_explains_nothing_says_so(tmp_path):
@@ -344,7 +346,8 @@ def test_texts_are_escaped_once(written, page):
 def test_numbers_are_those_of_the_answers(regressor, page):
     everyone = regressor.ask()
     rows = page.tables["Summary of the model's output"]
-    assert rows[1] == ["mean", figure(everyone.mean)]
+    mean = f"{figure(everyone.mean)} ± {figure(everyone.standard_error)}"
+    assert rows[1] == ["mean", mean]
     assert rows[2] == ["standard deviation", figure(everyone.std)]
     quantiles = [[f"{q:.0%} quantile", figure(one)] for q, one in everyone.quantiles.items()]
     assert rows[3:] == quantiles
@@ -359,11 +362,14 @@ def test_numbers_are_those_of_the_answers(regressor, page):
         found = regressor.split(name)
         rows = page.tables[f"Model's output cost by {name}"]
         assert [row[0] for row in rows[1:]] == list(found.labels[0])
-        assert [row[2] for row in rows[1:]] == [figure(one) for one in found.mean]
-        assert [row[4] for row in rows[1:]] == [f"{n:,}" for n in found.rows]
+        pairs = zip(found.mean, found.standard_error, strict=True)
+        assert [row[2] for row in rows[1:]] == [f"{figure(m)} ± {figure(e)}" for m, e in pairs]
+        assert [row[4] for row in rows[1:]] == [figure(one) for one in found.density_mean]
+        assert [row[6] for row in rows[1:]] == [f"{n:,}" for n in found.rows]
         along = regressor.dependence(name)
         rows = next(rows for label, rows in page.tables.items() if f"cost by {name}: " in label)
-        assert [row[2] for row in rows[1:]] == [figure(one) for one in along.mean]
+        pairs = zip(along.mean, along.standard_error, strict=True)
+        assert [row[2] for row in rows[1:]] == [f"{figure(m)} ± {figure(e)}" for m, e in pairs]
         assert [row[3] for row in rows[1:]] == [figure(one) for one in along.partial]
         assert along.difference in page.text
 

@@ -33,13 +33,18 @@ class Asking(ABC):
 
     # -- groups -----------------------------------------------------------------------
 
-    def ask(self, query: Any = None, /, *, of: Any = None, **facts: Any) -> Group:
+    def ask(
+        self, query: Any = None, /, *, of: Any = None, population: str = "both", **facts: Any
+    ) -> Group:
         """Describe the model's output over a group: mean, spread, quantiles, share.
 
-        Mean, spread and quantiles are those of the *model's output* over the members of the
-        group, not of the target. Exact, given the learned density, or with the error stated.
-        Where the group is rare in the training data the density decides: compare the mean with
-        the plain average of the target over the training rows in the group, which is given too.
+        All are those of the *model's output* over the members of the group, not of the target.
+        The mean combines two sources: the model over the training rows in the group, which chance
+        moves, and its expectation under the density, which the density's faults move. How large
+        these are is learned from how far the two are apart over many groups. So many rows decide
+        by themselves, and where there are none the density does; ``standard_error`` says how far
+        the mean may be off. Spread, quantiles and share are the density's: exact, given the
+        learned density, or with the error stated.
 
         Parameters
         ----------
@@ -47,9 +52,12 @@ class Asking(ABC):
             The group: a text, a mapping from columns to facts, or one row; None is everyone.
         of
             The class, or the index of the output.
+        population
+            What the mean is over: "density", what was learned; "rows", the training rows in
+            the group; "both", the two combined by how precise they are.
         facts
             Further facts, by column: ``ask(smoker="yes", age=(30, 40))``. For a column that is
-            called ``of`` pass a mapping.
+            called ``of`` or ``population`` pass a mapping.
 
         Returns
         -------
@@ -67,18 +75,22 @@ class Asking(ABC):
 
         Notes
         -----
-        Cost: one distribution of the output for each of the disjoint boxes that the group is
-        made of.
+        Cost: mean and variance for each of the disjoint boxes that the group is made of, and a
+        look at each training row; for quantiles one distribution for each box, once they are
+        looked at. The first question also computes the model's output for all training rows and
+        for up to 20,000 samples from the density.
         """
         from expecta.ask.groups import ask
 
-        return ask(self.expected_output(of), query, facts)
+        return ask(self.expected_output(of), query, facts, population)
 
-    def compare(self, a: Any, b: Any, *, of: Any = None) -> Comparison:
+    def compare(self, a: Any, b: Any, *, of: Any = None, population: str = "both") -> Comparison:
         """Compare two groups: difference and ratio of means, and who is above whom.
 
-        Means are as exact as those of :meth:`ask`. The probability that a random member of
-        ``a`` is above one of ``b`` is read from both distributions on a grid, with its error.
+        Means are those of :meth:`ask`. The standard error of their difference takes into account
+        what the density gets wrong in both groups alike, and rows that are in both. The
+        probability that a random member of ``a`` is above one of ``b`` is the density's, read
+        from both distributions on a grid, with its error.
 
         Parameters
         ----------
@@ -86,6 +98,8 @@ class Asking(ABC):
             The groups, as :meth:`ask` takes them.
         of
             The class, or the index of the output.
+        population
+            What means are over; see :meth:`ask`.
 
         Returns
         -------
@@ -94,13 +108,21 @@ class Asking(ABC):
         """
         from expecta.ask.groups import compare
 
-        return compare(self.expected_output(of), a, b)
+        return compare(self.expected_output(of), a, b, population)
 
-    def split(self, *columns: str, given: Any = None, bins: int = 4, of: Any = None) -> Split:
+    def split(
+        self,
+        *columns: str,
+        given: Any = None,
+        bins: int = 4,
+        of: Any = None,
+        population: str = "both",
+    ) -> Split:
         """Divide a population by some columns, and describe the output over each part.
 
-        As exact as :meth:`ask`. Groups in which the density expects fewer than five training
-        rows are marked as rare: do not trust their means much.
+        Means combine rows and density as in :meth:`ask`, and are then shifted, by less than their
+        standard errors as a rule, so that their mean by share is that of the whole. Groups in
+        which the density expects fewer than five training rows are marked as rare.
 
         Parameters
         ----------
@@ -113,6 +135,8 @@ class Asking(ABC):
             density's bins: no bin is cut.
         of
             The class, or the index of the output.
+        population
+            What means are over; see :meth:`ask`.
 
         Returns
         -------
@@ -121,17 +145,23 @@ class Asking(ABC):
         """
         from expecta.ask.split import split
 
-        return split(self.expected_output(of), columns, given, bins)
+        return split(self.expected_output(of), columns, given, bins, population)
 
     def dependence(
-        self, column: str, given: Any = None, grid: Any = None, of: Any = None
+        self,
+        column: str,
+        given: Any = None,
+        grid: Any = None,
+        of: Any = None,
+        population: str = "both",
     ) -> Dependence:
         """Follow the model's output along a column, with the columns that vary with it and alone.
 
         E[output | column = value] lets the other columns vary with the value. Partial
         dependence is the expectation if the column alone were set to the value while the
         others stay as they are in the population; it also averages over combinations that
-        never occur. Both are as exact as the means of :meth:`ask`; neither is causal.
+        never occur. The first combines rows and density as :meth:`split` does; the second is the
+        density's, and as exact as its means. Neither is causal.
 
         Parameters
         ----------
@@ -143,6 +173,8 @@ class Asking(ABC):
             The values, or into how many groups to merge the bins of numbers, by default 50.
         of
             The class, or the index of the output.
+        population
+            What E[output | column = value] is over; see :meth:`ask`.
 
         Returns
         -------
@@ -151,7 +183,7 @@ class Asking(ABC):
         """
         from expecta.ask.dependence import dependence
 
-        return dependence(self.expected_output(of), column, given, grid)
+        return dependence(self.expected_output(of), column, given, grid, population)
 
     # -- single rows ------------------------------------------------------------------
 

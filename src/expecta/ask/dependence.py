@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from expecta.ask.column_parts import divide_column
+from expecta.ask.column_parts import ColumnGroups, divide_column
 from expecta.ask.language.column_sets import within_bin, written
-from expecta.ask.language.query import no_such_value
+from expecta.ask.language.query import Query, no_such_value
 from expecta.ask.populations import Population
 from expecta.ask.printed_answer import PrintedAnswer
+from expecta.ask.source_means import check_population, disagreements, source_means
+from expecta.ask.split import whole_mean
+from expecta.ask.training_averages import training_averages
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
@@ -40,11 +43,15 @@ class Dependence(PrintedAnswer):
         for categories.
     share
         Probability of each value within the population.
-    mean, error, std
-        E[output | column = value]: the other columns vary with the value. Its error, and the
-        spread of the output about it: not the uncertainty of y.
+    population, mean, standard_error
+        What means are over: the density, the training rows, or both. E[output | column = value]:
+        the other columns vary with the value. Its standard error. By both, the mean of all values
+        by share is that of the population.
+    density_mean, numerical_error, rows_output, rows, std
+        As in `Group`, of each value.
     partial, partial_error
-        Partial dependence, and its error: the other columns are as in the whole population.
+        Partial dependence, and its numerical error: the other columns are as in the whole
+        population. Always under the density.
     exactness, remarks
         What is exact; what to bear in mind.
     """
@@ -55,9 +62,14 @@ class Dependence(PrintedAnswer):
     given: str
     labels: tuple[str, ...]
     at: Floats | None
+    population: str
     share: Floats
     mean: Floats
-    error: Floats
+    standard_error: Floats
+    density_mean: Floats
+    numerical_error: Floats
+    rows_output: Floats
+    rows: Ints | None
     std: Floats
     partial: Floats
     partial_error: Floats
@@ -68,9 +80,9 @@ class Dependence(PrintedAnswer):
 
     @property
     def difference(self) -> str:
-        """A sentence on how the two differ."""
-        gap = self.mean - self.partial
-        both = np.concatenate([self.mean, self.partial])
+        """A sentence on how the two differ under the density."""
+        gap = self.density_mean - self.partial
+        both = np.concatenate([self.density_mean, self.partial])
         worst = int(np.nanargmax(np.abs(gap))) if np.any(np.isfinite(gap)) else 0
         if not np.isfinite(gap[worst]) or abs(gap[worst]) <= ALIKE * np.nanmax(np.abs(both)):
             return (
@@ -96,6 +108,10 @@ class Dependence(PrintedAnswer):
             **at,
             "share": self.share.tolist(),
             "mean": self.mean.tolist(),
+            "standard_error": self.standard_error.tolist(),
+            "density_mean": self.density_mean.tolist(),
+            "rows_output": self.rows_output.tolist(),
+            **({} if self.rows is None else {"rows": self.rows.tolist()}),
             "std": self.std.tolist(),
             "partial": self.partial.tolist(),
         }
@@ -105,39 +121,63 @@ class Dependence(PrintedAnswer):
         return [self.difference, *self.remarks]
 
 
-def dependence(subject: ExpectedOutput, column: str, given: Any, grid: Any) -> Dependence:
+def dependence(
+    subject: ExpectedOutput, column: str, given: Any, grid: Any, population: str = "both"
+) -> Dependence:
     """Follow a model's output along a column; see :meth:`Asking.dependence`."""
-    population = Population.read(subject, given)
+    check_population(population, subject)
+    whole = Population.read(subject, given)
     column, variable = str(column), subject.encoder.variable(column)
-    bin_shares = population.marginals(subject)[variable]
+    bin_shares = whole.marginals(subject)[variable]
     values, labels, absent = _grid(subject.encoder, column, bin_shares, grid)
-    evidence = population.within([((variable, group),) for group in values])
-    weight = population.weights(subject, evidence)
+    evidence = whole.within([((variable, group),) for group in values])
+    weight = whole.weights(subject, evidence)
     mean, error, variance, _ = subject.describe_groups(evidence, weight)
-    std = np.sqrt(variance)
-    partial, partial_error = _partial(subject, column, population, _weights(values, bin_shares))
+    within = weight.sum(axis=1) / whole.weight.sum()
+    share = np.exp(whole.scale) * weight.sum(axis=1)
+    condition = Query.read(given, subject.encoder)
+    cut = _groups(subject.encoder, variable, values, labels)
+    seen = training_averages(subject, condition, [cut], np.arange(len(labels))[:, None])
+    means = source_means(subject, population, mean, error, variance, seen.output, share)
+    if population == "both":
+        means = means.agree_with_whole(within, whole_mean(subject, whole, condition))
+    partial, partial_error = _partial(subject, column, whole, _weights(values, bin_shares))
     at = None
     if isinstance(subject.encoder.columns_[variable], NumberColumn):
-        means = subject.encoder.columns_[variable].means
-        at = np.array([_mean(bin_shares[group], means[group]) for group in values])
+        numbers = subject.encoder.columns_[variable].means
+        at = np.array([_mean(bin_shares[group], numbers[group]) for group in values])
         at[list(absent)] = list(absent.values())
     lacking = [no_such_value(column, [labels[i]]) for i in absent]
     return Dependence(
         subject.name,
         subject.is_probability,
         column,
-        population.written,
+        whole.written,
         tuple(labels),
         at,
-        weight.sum(axis=1) / population.weight.sum(),
-        mean,
+        population,
+        within,
+        means.mean,
+        means.standard_error,
+        means.density_mean,
         error,
-        std,
+        means.rows_output,
+        seen.rows,
+        np.sqrt(variance),
         partial,
         partial_error,
         subject.exactness,
-        (*population.approximate, *lacking),
+        (*whole.approximate, *lacking, *seen.remarks, *disagreements(means, labels)),
     )
+
+
+def _groups(encoder: Encoder, variable: int, values: list[Ints], labels: list[str]) -> ColumnGroups:
+    """Return the grid as groups of a column's codes, -1 for those that are in none."""
+    column = encoder.columns_[variable]
+    group = np.full(column.cardinality, -1)
+    for i, codes in enumerate(values):
+        group[codes] = i
+    return ColumnGroups(variable, column, group, tuple(labels))
 
 
 def _grid(

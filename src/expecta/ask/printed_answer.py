@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from expecta.ask.displays import Display
 
 MAX_LINES = 30  # of a table that are shown
+ERRORS = ("error", "numerical_error")  # columns that are not shown where all are zero
+MAY_BE_UNKNOWN = ("standard_error", "rows_output")  # where nothing is known of training rows
 
 
 class PrintedAnswer(ABC):
@@ -54,9 +56,13 @@ class PrintedAnswer(ABC):
         return "\n".join([*self.head(), *text_table(self._shown()), *self._last()])
 
     def _shown(self) -> dict[str, Sequence[Any]]:
-        """Return the table without errors that are all zero."""
-        lines = self.lines()
-        return {name: cells for name, cells in lines.items() if name != "error" or np.any(cells)}
+        """Return the table without errors that are all zero, and without what is not known."""
+        return {
+            name: cells
+            for name, cells in self.lines().items()
+            if not (name in ERRORS and not np.any(cells))
+            and not (name in MAY_BE_UNKNOWN and np.all(np.isnan(np.asarray(cells, np.float64))))
+        }
 
     def _last(self) -> list[str]:
         """Return the notes, and what is exact."""

@@ -14,7 +14,8 @@ from expecta.ask.groups import RARE_ROWS
 from expecta.ask.language.query import Query
 from expecta.ask.populations import Population
 from expecta.ask.printed_answer import PrintedAnswer
-from expecta.ask.training_averages import training_averages
+from expecta.ask.source_means import check_population, disagreements, source_means
+from expecta.ask.training_averages import training_average, training_averages
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError, TooManyGroupsError
 from expecta.expected.expected_output import ExpectedOutput
@@ -34,9 +35,12 @@ class Split(PrintedAnswer):
         What it is divided by, and for each column the label of each group.
     share
         Probability of each group within the population.
-    mean, error, std
-        Expectation of the model's output over each group, its error, and the spread of the
-        output over the group: not the uncertainty of y.
+    population, mean, standard_error
+        What means are over: the density, the training rows, or both; expectation of the model's
+        output over each group, and its standard error. By both, the mean of the groups by share
+        is that of the population.
+    density_mean, numerical_error, rows_output, rows_error, std
+        As in `Group`, of each group.
     rows, rows_mean
         Training rows in each group, and the plain average of their target, NaN for fewer than
         two; None if neither they nor sums over such groups were kept.
@@ -51,9 +55,14 @@ class Split(PrintedAnswer):
     given: str
     columns: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
+    population: str
     share: Floats
     mean: Floats
-    error: Floats
+    standard_error: Floats
+    density_mean: Floats
+    numerical_error: Floats
+    rows_output: Floats
+    rows_error: Floats
     std: Floats
     rows: Ints | None
     rows_mean: Floats | None
@@ -73,9 +82,10 @@ class Split(PrintedAnswer):
     def lines(self) -> Mapping[str, Sequence[Any]]:
         """Return a line for each group."""
         groups: dict[str, Any] = dict(zip(self.columns, self.labels, strict=True))
-        names = ["share", "mean", "error", "std"]
+        names = ["share", "mean", "standard_error", "density_mean", "numerical_error"]
         if self.rows is not None:
-            names += ["rows", "rows_mean"]
+            names += ["rows_output", "rows", "rows_mean"]
+        names.append("std")
         if self.rare is not None:
             names.append("rare")
         # a column may have the name of what is computed
@@ -85,15 +95,22 @@ class Split(PrintedAnswer):
         }
 
 
-def split(subject: ExpectedOutput, columns: Sequence[str], given: Any, bins: int) -> Split:
+def split(
+    subject: ExpectedOutput,
+    columns: Sequence[str],
+    given: Any,
+    bins: int,
+    population: str = "both",
+) -> Split:
     """Divide a population; see :meth:`Asking.split`."""
+    check_population(population, subject)
     names = [str(name) for name in columns]
     if not names or len(set(names)) < len(names):
         raise DomainError("name one column or more to divide by, each once")
     if not isinstance(bins, int) or bins < 1:
         raise DomainError(f"bins is a whole number from 1 on, not {bins!r:.40}")
-    population = Population.read(subject, given)
-    marginals = population.marginals(subject)
+    whole = Population.read(subject, given)
+    marginals = whole.marginals(subject)
     cuts = [
         divide_column(subject.encoder, name, marginals[subject.encoder.variable(name)], bins)
         for name in names
@@ -109,29 +126,51 @@ def split(subject: ExpectedOutput, columns: Sequence[str], given: Any, bins: int
         tuple((cut.variable, cut.values[i]) for cut, i in zip(cuts, row, strict=True))
         for row in index.tolist()
     ]
-    evidence = population.within(groups)
-    weight = population.weights(subject, evidence)
+    evidence = whole.within(groups)
+    weight = whole.weights(subject, evidence)
     possible = weight.sum(axis=1) > 0
     index, weight = index[possible], weight[possible]
     evidence = evidence[np.repeat(possible, weight.shape[1])]
     summary = subject.describe_groups(evidence, weight)
-    share = np.exp(population.scale) * weight.sum(axis=1)
-    seen = training_averages(subject, Query.read(given, subject.encoder), cuts, index)
+    share = np.exp(whole.scale) * weight.sum(axis=1)
+    condition = Query.read(given, subject.encoder)
+    seen = training_averages(subject, condition, cuts, index)
+    of_density = summary.mean, summary.error, summary.variance
+    means = source_means(subject, population, *of_density, seen.output, share)
+    if population == "both":
+        mean = whole_mean(subject, whole, condition)
+        means = means.agree_with_whole(weight.sum(axis=1) / whole.weight.sum(), mean)
+    labels = tuple(tuple(cut.labels[i] for i in index[:, k]) for k, cut in enumerate(cuts))
+    names_of_groups = [", ".join(parts) for parts in zip(*labels, strict=True)]
     training = subject.training_rows
     rare = None if training is None else share * len(training) < RARE_ROWS
     return Split(
         subject.name,
         subject.is_probability,
-        population.written,
+        whole.written,
         tuple(names),
-        tuple(tuple(cut.labels[i] for i in index[:, k]) for k, cut in enumerate(cuts)),
-        weight.sum(axis=1) / population.weight.sum(),
-        summary.mean,
+        labels,
+        population,
+        weight.sum(axis=1) / whole.weight.sum(),
+        means.mean,
+        means.standard_error,
+        means.density_mean,
         summary.error,
+        means.rows_output,
+        means.rows_error,
         np.sqrt(summary.variance),
         seen.rows,
         seen.means,
         rare,
         subject.exactness,
-        (*population.approximate, *seen.remarks),
+        (*whole.approximate, *seen.remarks, *disagreements(means, names_of_groups)),
     )
+
+
+def whole_mean(subject: ExpectedOutput, whole: Population, condition: Query) -> float:
+    """Return the mean over a population by both sources, as `ask` has it."""
+    mean, error, variance, _ = subject.describe_groups(whole.evidence, whole.weight[None])
+    share = np.array([np.exp(whole.scale) * whole.weight.sum()])
+    output = training_average(subject, condition).output
+    means = source_means(subject, "both", mean, error, variance, output, share)
+    return float(means.mean[0])

@@ -1,4 +1,4 @@
-"""Average the target over the training rows of groups: over the rows, or from sums over them."""
+"""Average target and output over the training rows of groups: over the rows, or from sums."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from expecta.ask.column_parts import ColumnGroups
+from expecta.ask.credibility import RowMoments
 from expecta.ask.language.query import Query
+from expecta.ask.training_outputs import TrainingOutputs
 from expecta.common.arrays import Floats, Ints
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.encoder import Encoder
@@ -27,10 +29,11 @@ BY_SHARE = (
 
 
 class TrainingAverage(NamedTuple):
-    """Training rows of a group, the average of their target, and what to bear in mind."""
+    """Training rows of a group, the average of their target, moments of the model's output."""
 
     rows: int | None
     mean: Average | None
+    output: RowMoments | None = None
     remarks: tuple[str, ...] = ()
 
 
@@ -39,6 +42,7 @@ class TrainingAverages(NamedTuple):
 
     rows: Ints | None
     means: Floats | None
+    output: RowMoments | None = None
     remarks: tuple[str, ...] = ()
 
 
@@ -50,13 +54,42 @@ def training_average(subject: ExpectedOutput, query: Query) -> TrainingAverage:
     if isinstance(training, GroupSums):
         totals = _totals(training, query, subject.encoder, ())
         if totals is None:
-            return TrainingAverage(None, None, (NOT_KEPT,))
+            return TrainingAverage(None, None, None, (NOT_KEPT,))
         remarks = () if totals.exact[0] else (BY_SHARE,)
         average = training.average(totals, 0, subject.of_class)
-        return TrainingAverage(round(float(totals.rows[0])), average, remarks)
+        moments = _moments_of_totals(training, totals, np.zeros(1, np.int64), subject)
+        return TrainingAverage(round(float(totals.rows[0])), average, moments, remarks)
     inside = query.matches(training) & (training.weight > 0)
     average = training.average(inside, training.outcome(subject.of_class))
-    return TrainingAverage(int(np.count_nonzero(inside)), average)
+    index = np.where(inside, 0, -1)
+    return TrainingAverage(int(np.count_nonzero(inside)), average, _moments(subject, index, 1))
+
+
+def _moments(subject: ExpectedOutput, group: Ints, n_groups: int) -> RowMoments | None:
+    """Return moments of the output over the training rows of each group, -1 for none."""
+    outputs = TrainingOutputs.of(subject)
+    if outputs is None:
+        return None
+    inside = np.flatnonzero(group >= 0)
+    group, weight, value = group[inside], outputs.weight[inside], outputs.values[inside]
+    sums: Floats = np.zeros((4, n_groups))
+    for i, part in enumerate((weight, weight**2, weight * value, weight * value**2)):
+        sums[i] = np.bincount(group, part, n_groups)
+    moments = RowMoments.from_sums(*sums)
+    return moments._replace(mean=moments.mean + outputs.center)
+
+
+def _moments_of_totals(
+    sums: GroupSums, totals: GroupTotals, parts: Ints, subject: ExpectedOutput
+) -> RowMoments | None:
+    """Return moments of the output over some parts; None where there are no sums of outputs."""
+    output = subject.context.output
+    if output >= len(sums.output_center):
+        return None
+    of_output = totals.output_sums[:, output], totals.output_squares[:, output]
+    columns = (totals.weight, totals.weight_squares, *of_output)
+    moments = RowMoments.from_sums(*(column[parts] for column in columns))
+    return moments._replace(mean=moments.mean + sums.output_center[output])
 
 
 def training_averages(
@@ -75,26 +108,34 @@ def training_averages(
     if isinstance(training, GroupSums):
         totals = _totals(training, given, subject.encoder, cuts)
         if totals is None:
-            return TrainingAverages(None, None, (NOT_KEPT,))
+            return TrainingAverages(None, None, None, (NOT_KEPT,))
         rows = np.rint(totals.rows[wanted]).astype(np.int64)
         for line, part in enumerate(wanted.tolist()):
             mean = training.average(totals, part, subject.of_class)
             average[line] = np.nan if mean is None else mean.mean
-        return TrainingAverages(rows, average, () if totals.exact[wanted].all() else (BY_SHARE,))
+        moments = _moments_of_totals(training, totals, wanted, subject)
+        remarks = () if totals.exact[wanted].all() else (BY_SHARE,)
+        return TrainingAverages(rows, average, moments, remarks)
     groups = np.stack([cut.group_of(training) for cut in cuts])
     inside = np.all(groups >= 0, axis=0) & (training.weight > 0)
     inside &= given.matches(training)
     group = np.ravel_multi_index(tuple(groups[:, inside]), sizes)
-    rows = np.bincount(group, minlength=int(np.prod(sizes)))[wanted]
+    n_groups = int(np.prod(sizes))
+    rows = np.bincount(group, minlength=n_groups)[wanted]
+    of_row = np.full(len(training), -1)
+    of_row[inside] = group
+    moments = _moments(subject, of_row, n_groups)
     outcome = training.outcome(subject.of_class)
     if outcome is not None:
         weight = training.weight[inside]
         total, weights = (
-            np.bincount(group, values, minlength=int(np.prod(sizes)))[wanted]
+            np.bincount(group, values, minlength=n_groups)[wanted]
             for values in (weight * outcome[inside], weight)
         )
         np.divide(total, weights, out=average, where=rows > 1)
-    return TrainingAverages(rows, average)
+    if moments is not None:
+        moments = RowMoments(*(part[wanted] for part in moments))
+    return TrainingAverages(rows, average, moments)
 
 
 def _totals(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,14 @@ import typer
 from expecta.cli.output import writable
 
 ENDINGS = (".png", ".svg", ".pdf")
+
+
+class PopulationChoice(StrEnum):
+    """What means over groups are taken over."""
+
+    BOTH = "both"
+    ROWS = "rows"
+    DENSITY = "density"
 
 
 def _plot(path: Path | None) -> Path | None:
@@ -40,6 +49,10 @@ Query = Annotated[
 Given = Annotated[
     str | None,
     typer.Option(metavar="QUERY", help="The population, such as \"sex == 'female'\"."),
+]
+Population = Annotated[
+    PopulationChoice,
+    typer.Option(help="What means are over: the learned density, the training rows, or both."),
 ]
 Row = Annotated[
     str | None,

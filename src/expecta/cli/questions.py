@@ -11,23 +11,41 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from expecta.cli.options import Given, Json, Model, Of, Plot, Query, Row, Table
+from expecta.cli.options import (
+    Given,
+    Json,
+    Model,
+    Of,
+    Plot,
+    Population,
+    PopulationChoice,
+    Query,
+    Row,
+    Table,
+)
 from expecta.cli.output import answer
 from expecta.common.errors import DomainError
 
 if TYPE_CHECKING:
     from expecta.estimators.expected_estimator import ExpectedEstimator
 
+BOTH = PopulationChoice.BOTH
+
 
 def ask(
-    model: Model, query: Query = None, of: Of = None, plot: Plot = None, json: Json = False
+    model: Model,
+    query: Query = None,
+    of: Of = None,
+    population: Population = BOTH,
+    plot: Plot = None,
+    json: Json = False,
 ) -> None:
     """Describe the model's output over a group: mean, spread, quantiles, share.
 
-    Exact, given the learned density: mean, standard deviation and share; for classes mean and
-    standard deviation are within a bound.
+    The mean combines training rows and density, with a standard error. Standard deviation,
+    quantiles and share are the density's.
     """
-    answer(_load(model, of).ask(query, of=of), json, plot)
+    answer(_load(model, of).ask(query, of=of, population=population.value), json, plot)
 
 
 def compare(
@@ -35,11 +53,12 @@ def compare(
     a: Annotated[str, typer.Argument(help="A group, such as \"smoker == 'yes'\".")],
     b: Annotated[str, typer.Argument(help="Another, such as \"smoker == 'no'\".")],
     of: Of = None,
+    population: Population = BOTH,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Compare two groups: difference, ratio, and who is above whom."""
-    answer(_load(model, of).compare(a, b, of=of), json, plot)
+    """Compare two groups: difference with its standard error, ratio, and who is above whom."""
+    answer(_load(model, of).compare(a, b, of=of, population=population.value), json, plot)
 
 
 def split(
@@ -50,11 +69,14 @@ def split(
     given: Given = None,
     bins: Annotated[int, typer.Option(min=1, help="Groups that numbers are cut into.")] = 4,
     of: Of = None,
+    population: Population = BOTH,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
     """Divide a population by one column or more, and describe each part."""
-    answer(_load(model, of).split(*columns, given=given, bins=bins, of=of), json, plot)
+    options: dict[str, Any] = {"given": given, "bins": bins, "of": of}
+    options["population"] = population.value
+    answer(_load(model, of).split(*columns, **options), json, plot)
 
 
 def dependence(
@@ -65,11 +87,14 @@ def dependence(
         int | None, typer.Option(min=2, help="Groups that numbers are cut into, by default 50.")
     ] = None,
     of: Of = None,
+    population: Population = BOTH,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
     """Follow the model along a column: with the columns that vary with it, and alone."""
-    answer(_load(model, of).dependence(column, given=given, grid=grid, of=of), json, plot)
+    options: dict[str, Any] = {"given": given, "grid": grid, "of": of}
+    options["population"] = population.value
+    answer(_load(model, of).dependence(column, **options), json, plot)
 
 
 def next_(

@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
 from expecta.ask.asking import Asking
+from expecta.ask.training_outputs import TrainingOutputs
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError, FormatError
 from expecta.densities.density import Density
@@ -469,12 +470,11 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         """Return the same without training rows: counts and sums over groups in their place.
 
         They are over groups of one and two columns, of no row or at least five each: enough for
-        the averages beside answers about such groups.
+        answers about such groups. Beside them stands how far the density is typically off.
         """
         bare = copy(self)
         if self.training_rows_ is not None:
-            n_classes = len(self.classes_) if self._classifies() else None
-            bare.group_sums_ = GroupSums.from_rows(self.training_rows_, self.encoder_, n_classes)
+            bare.group_sums_ = self._sum_groups(self.training_rows_)
             bare.training_rows_ = None
         return bare
 
@@ -482,8 +482,9 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         """Write the estimator into one file. Atomic.
 
         The file holds no training rows unless ``rows=True`` asks for them, but counts and sums of
-        the target over groups of one and two columns, of no row or at least five each: enough for
-        the averages beside answers about such groups. Of a model that was fitted elsewhere it holds
+        target and outputs over groups of one and two columns, of no row or at least five each:
+        enough for answers about such groups; and how far the density is typically off, which is
+        learned now if no question was asked before. Of a model that was fitted elsewhere it holds
         what was read of it, not the model: trees, or a sum of a table or a multiple of each column.
         A model that is sampled cannot be saved.
         """
@@ -497,6 +498,23 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         saved = copy(self) if rows else self.without_rows()
         saved.group_sums_ = None if rows else saved.group_sums_
         ESTIMATOR_FILE.save(saved, path)
+
+    def _sum_groups(self, rows: TrainingRows) -> GroupSums | None:
+        """Sum target and outputs over groups, with how far the density is typically off."""
+        n_classes = len(self.classes_) if self._classifies() else None
+        n_outputs = self.expected_model.n_outputs
+        of: list[Any] = [None]
+        if n_outputs > 1:
+            of = self.classes_.tolist() if self._classifies() else list(range(n_outputs))
+        elif n_classes == 1:
+            of = []
+        outputs, learned = np.zeros((len(rows), len(of))), np.zeros((len(of), 3))
+        for index, which in enumerate(of):
+            computed = TrainingOutputs.of(self.expected_output(which))
+            assert computed is not None
+            outputs[:, index] = computed.outputs
+            learned[index] = computed.credibility
+        return GroupSums.from_rows(rows, self.encoder_, n_classes, outputs, learned)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:

@@ -58,6 +58,8 @@ class OutputContext:
         Variables, and values of theirs that the model does not take.
     check
         Complains of rows in which known numbers are among what the model refuses.
+    output
+        The index of the output among all that the model has.
     """
 
     name: str
@@ -72,6 +74,7 @@ class OutputContext:
     is_margin: bool = False
     refused: tuple[tuple[int, int], ...] = ()
     check: Callable[[Table], None] | None = None
+    output: int = 0
 
     def with_density(self, circuit: ProbabilisticCircuit) -> OutputContext:
         """Return the same for another density, which only codes can be asked of."""
@@ -93,6 +96,8 @@ class ExpectedOutput(ABC):
     samples_mean, samples_variance
         Whether these are sampled: their errors are then standard errors of independent
         samples, not bounds.
+    kept
+        What questions compute once.
     """
 
     samples_mean = True
@@ -103,6 +108,7 @@ class ExpectedOutput(ABC):
         self.name, self.of_class, self.exactness = context.name, context.of_class, context.exactness
         self.encoder, self.circuit = context.encoder, context.circuit
         self.training_rows, self.sampling = context.training_rows, context.sampling
+        self.kept: dict[str, Any] = {}
 
     @property
     def columns(self) -> list[str]:

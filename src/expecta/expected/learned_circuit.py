@@ -36,8 +36,9 @@ MAX_JOINS = 30_000_000  # of gates, that held-out predictions may come to: some 
 CALIBRATION_ROWS = (1000, 10_000)  # and how many predictions that is, at least and at most
 
 _REGRESSION = (
-    f"{Trust.EXACT.capitalize()}, given the learned density: mean, standard deviation and share. "
-    f"Quantiles: {Trust.EXACT} for groups of few bins, else {Trust.WITHIN} their error. {BINS_NOTE}"
+    f"{Trust.EXACT.capitalize()}, given the learned density: its mean, standard deviation and "
+    f"share. Quantiles: {Trust.EXACT} for groups of few bins, else {Trust.WITHIN} their error. "
+    f"{BINS_NOTE}"
 )
 _TWO_CLASSES = (
     f"Given the learned density: mean and standard deviation are {Trust.WITHIN} a bound, the share "
@@ -246,6 +247,7 @@ class LearnedCircuit(ExpectedModel):
             self._read,
             Sampling(scale=0.1),
             self.explain_exactness(),
+            output=index or 0,
         )
         if self.classes is None:
             return PairOutput(context, self.pair, "identity", self._tol)

@@ -487,6 +487,7 @@ class WrappedModel(ExpectedModel):
             is_margin=self.margins_only,
             refused=() if self.route is None else self.route.refused,
             check=None if self.route is None else check,
+            output=output,
         )
         if self.route is None:
             return SampledOutput(context, self.sample_outputs, output)

@@ -58,10 +58,10 @@ class OutputFacts:
             return f"{figure(100 * gap, signed=True)} points"
         return figure(gap, signed=True)
 
-    def error_text(self, error: float) -> str:
-        """Write an error that shows among the digits of a mean, else nothing."""
+    def mean_text(self, mean: float, error: float) -> str:
+        """Write a mean with its standard error, if that is known and shows among its digits."""
         size = max(abs(self.overall.mean), self.overall.std)
-        return f" ± {self.text(error)}" if error > VISIBLE_ERROR * size else ""
+        return self.text(mean) + (f" ± {self.text(error)}" if error > VISIBLE_ERROR * size else "")
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,8 +37,8 @@ class OutputCards:
         facts, group = self.facts, self.facts.overall
         quantiles = group.quantiles
         names = ["mean", "standard deviation", *(f"{level:.0%} quantile" for level in quantiles)]
-        mean = facts.text(group.mean) + facts.error_text(group.error)
-        values = [mean, *map(facts.text, (group.std, *quantiles.values()))]
+        values = [facts.mean_text(group.mean, group.standard_error)]
+        values += map(facts.text, (group.std, *quantiles.values()))
         head = ["of the model's output", "value"]
         table = HtmlTable("Summary of the model's output", head, columns_to_rows(names, values))
         levels = list(quantiles)
@@ -99,16 +99,18 @@ class OutputCards:
     def _split(self, split: Split) -> FigureCard:
         facts, display = self.facts, SplitDisplay(split)
         shown, columns = display.shown(), ", ".join(split.columns)
-        means = zip(split.mean.tolist(), split.error.tolist(), strict=True)
+        means = zip(split.mean.tolist(), split.standard_error.tolist(), strict=True)
         cells = {
             "group": [", ".join(parts) for parts in zip(*split.labels, strict=True)],
             "share": [percent(share) for share in split.share.tolist()],
-            "mean": [facts.text(mean) + facts.error_text(error) for mean, error in means],
+            "mean ± standard error": [facts.mean_text(mean, error) for mean, error in means],
             "std": [facts.text(std) for std in split.std.tolist()],
         }
         if split.rows is not None and split.rows_mean is not None:
+            cells["by the density"] = [facts.text(mean) for mean in split.density_mean.tolist()]
+            cells["by training rows"] = [facts.text(mean) for mean in split.rows_output.tolist()]
             cells["training rows"] = [f"{n:,}" for n in split.rows.tolist()]
-            cells["their average"] = [facts.text(mean) for mean in split.rows_mean.tolist()]
+            cells["average of their target"] = [facts.text(m) for m in split.rows_mean.tolist()]
         notes = []
         if len(shown) < len(split):
             notes.append(f"The {len(shown)} largest of {len(split)} groups.")
@@ -127,7 +129,7 @@ class OutputCards:
         rows = columns_to_rows(
             answer.labels,
             map(percent, answer.share.tolist()),
-            map(self.facts.text, answer.mean.tolist()),
+            map(self.facts.mean_text, answer.mean.tolist(), answer.standard_error.tolist()),
             map(self.facts.text, answer.partial.tolist()),
         )
         table = HtmlTable(label, ["value", "share", "given it", "alone changed"], rows)

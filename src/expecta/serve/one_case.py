@@ -63,7 +63,7 @@ def answer_case(served: ServedModel, request: CaseRequest) -> dict[str, Any]:
     if impossible:
         remarks.append("What is known has probability zero under the learned density: no answer.")
     if "distribution" in request.parts:
-        group = model.ask(facts, of=request.of)
+        group = model.ask(facts, of=request.of, population="density")
         document["distribution"] = _distribution(group)
         if group.distribution is None and not soft and not impossible:
             document["distribution"] |= _of_row(subject, served.rows.table([cells]))

@@ -1,8 +1,9 @@
-"""Keep counts and sums of the target over groups of training rows, in place of the rows.
+"""Keep counts and sums over groups of training rows, in place of the rows.
 
 For every column, and every two columns while there are not too many, the values are divided into
 groups, and each cell (a group, or a combination of two) holds how many rows it has, their weights,
-and the weighted sums of the target and its square. Every cell has no row or at least `MIN_ROWS`.
+and the weighted sums of the target and its square, and of the model's outputs and their squares.
+Every cell has no row or at least `MIN_ROWS`.
 The cells of two columns are a grid, so that no smaller ones follow from the differences between
 cells and the margins. Rows in which a column is missing are in no cell of it.
 """
@@ -28,6 +29,7 @@ MAX_GROUPS = 256  # of a column by itself
 MAX_PAIR_GROUPS = 32  # of a column beside another
 MAX_NUMBERS = 1 << 18  # sums of all pairs of columns: two megabytes
 MAX_ROWS = 1e15  # that make sense
+MAX_CREDIBILITY = 100.0  # numbers of how far a density is typically off
 MAX_WORK = 200_000_000  # rows times pairs of columns, which are left out beyond
 
 
@@ -39,6 +41,8 @@ class GroupTotals(NamedTuple):
     weight_squares: Floats
     sums: Floats  # (parts, outcomes)
     squares: Floats
+    output_sums: Floats  # (parts, outputs)
+    output_squares: Floats
     exact: Bools  # whether each part is made of whole cells
 
 
@@ -55,6 +59,8 @@ class GroupTable:
     sums, squares
         The sum over each cell of weight times outcome less its centre, and of weight times the
         square of that.  # (cells, outcomes)
+    output_sums, output_squares
+        The same of the model's outputs.  # (cells, outputs)
     """
 
     variables: tuple[int, ...]
@@ -64,6 +70,8 @@ class GroupTable:
     weight_squares: Floats
     sums: Floats
     squares: Floats
+    output_sums: Floats
+    output_squares: Floats
 
     @property
     def cell(self) -> Ints:
@@ -106,6 +114,8 @@ class GroupTable:
             total(self.weight_squares)[:, 0],
             total(self.sums),
             total(self.squares),
+            total(self.output_sums),
+            total(self.output_squares),
             self._exact(np.where(inside, part, -1), share, n_parts),
         )
 
@@ -140,6 +150,12 @@ class GroupSums:
         The sums by columns: of all rows for none, of each column, and of pairs.
     counts
         How common each code of each column is, which divides a cell that a question divides.
+    output_center
+        What is taken off each output of the model before it is summed: its mean. None where the
+        model has no output for some row.
+    credibility
+        How far the density's means over groups are typically off, for each output: bias, spread
+        and shared of `expecta.ask.credibility.Credibility`.  # (outputs, 3)
     """
 
     name: str
@@ -148,12 +164,19 @@ class GroupSums:
     missing: Floats
     tables: Mapping[tuple[int, ...], GroupTable]
     counts: tuple[Floats, ...]
+    output_center: Floats
+    credibility: Floats
 
     @classmethod
     def from_rows(
-        cls, training: TrainingRows, encoder: Encoder, n_classes: int | None
+        cls,
+        training: TrainingRows,
+        encoder: Encoder,
+        n_classes: int | None,
+        outputs: Floats,
+        credibility: Floats,
     ) -> GroupSums | None:
-        """Sum over training rows; None for fewer than five.
+        """Sum over training rows, and the model's outputs for them; None for fewer than five.
 
         Cost: a pass over the rows for each pair of columns.
         """
@@ -163,9 +186,13 @@ class GroupSums:
         weight, columns = training.weight[used], encoder.columns_
         codes = [training.codes(column, v)[used] for v, column in enumerate(columns)]
         outcomes, center = _outcomes(training, used, n_classes)
+        outputs = outputs[used]
+        if np.any(np.isnan(outputs)):
+            outputs = outputs[:, :0]
+        output_center = weight @ outputs / weight.sum()
         ordered = [isinstance(column.plain, NumberColumn) for column in columns]
 
-        rows = _Rows(codes, weight, outcomes)
+        rows = _Rows(codes, weight, outcomes, outputs - output_center)
         tables: dict[tuple[int, ...], GroupTable] = {(): rows.table((), ())}
         fine: dict[int, Ints] = {}
         for v, column in enumerate(columns):
@@ -174,7 +201,7 @@ class GroupSums:
                 fine[v] = _divide_values(counts, ordered[v], MAX_GROUPS)
                 tables[v,] = rows.table((v,), (fine[v],))
         n_pairs = len(fine) * (len(fine) - 1) // 2
-        n_groups = _pair_groups(n_pairs, len(weight), outcomes.shape[1])
+        n_groups = _pair_groups(n_pairs, len(weight), outcomes.shape[1] + outputs.shape[1])
         coarse: dict[int, Ints] = {}
         for v, group in fine.items() if n_groups > 1 else ():
             # groups of groups: else smaller ones would be the differences between the two
@@ -192,6 +219,8 @@ class GroupSums:
             np.array(missing),
             tables,
             tuple(column.counts for column in columns),
+            output_center,
+            credibility,
         )
 
     def __len__(self) -> int:
@@ -237,18 +266,27 @@ class GroupSums:
             raise DomainError("its sums of training rows have other outcomes than its target")
         if len(fields["missing"]) != len(encoder.columns_):
             raise DomainError("its sums of training rows have other columns than its density")
+        n_outputs = len(fields["output_center"])
+        learned = fields["credibility"]
+        if learned.shape[1] != 3 or n_outputs not in (0, len(learned)):
+            raise DomainError("its sums of training rows have other outputs than its model")
+        if np.any(learned[:, :2] <= 0) or np.any(np.abs(learned[:, 2]) > 1):
+            raise DomainError("its density is said to be off in a way that none can be")
         tables: dict[tuple[int, ...], GroupTable] = {}
         for one in fields["tables"]:
-            table = _table(one, encoder.cardinalities_, n_outcomes)
+            table = _table(one, encoder.cardinalities_, n_outcomes, n_outputs)
             tables[table.variables] = table
         if () not in tables or len(tables) < len(fields["tables"]):
             raise DomainError("its sums of training rows lack the total, or name columns twice")
         counts = tuple(column.counts for column in encoder.columns_)
-        made = {key: fields[key] for key in ("name", "n_rows", "center", "missing")}
+        names = ("name", "n_rows", "center", "missing", "output_center", "credibility")
+        made = {key: fields[key] for key in names}
         return cls(**made, tables=tables, counts=counts)
 
 
-def _table(fields: dict[str, Any], cardinalities: Ints, n_outcomes: int) -> GroupTable:
+def _table(
+    fields: dict[str, Any], cardinalities: Ints, n_outcomes: int, n_outputs: int
+) -> GroupTable:
     variables, groups = tuple(fields["variables"].tolist()), tuple(fields["groups"])
     good = len(variables) == len(groups) <= 2 and list(variables) == sorted(set(variables))
     good = good and all(v < len(cardinalities) for v in variables)
@@ -257,14 +295,19 @@ def _table(fields: dict[str, Any], cardinalities: Ints, n_outcomes: int) -> Grou
         for v, group in zip(variables, groups, strict=True)
     )
     n_cells = int(np.prod([float(group.max() + 1) for group in groups])) if good else -1
-    if len(fields["rows"]) != n_cells or fields["sums"].shape[1] != n_outcomes:
+    shapes = (("sums", n_outcomes), ("output_sums", n_outputs))
+    good = all(fields[name].shape[1] == size for name, size in shapes)
+    if len(fields["rows"]) != n_cells or not good:
         raise DomainError("its sums of training rows are not those of their groups")
     if np.any((fields["rows"] > 0) & ~((fields["weight"] > 0) & (fields["weight_squares"] > 0))):
         raise DomainError("its sums of training rows have rows without weight")
-    sums = {key: fields[key] for key in ("rows", "weight", "weight_squares", "sums", "squares")}
-    return GroupTable(variables, groups, **sums)
+    return GroupTable(variables, groups, **{key: fields[key] for key in _TOTALS})
 
 
+_TOTALS = (
+    *("rows", "weight", "weight_squares", "sums", "squares"),
+    *("output_sums", "output_squares"),
+)
 _SUMS = schema.Array("float64", "cells", low=0)
 # What they are the sums of is known to an encoder: what is read is for GroupSums.from_file.
 GROUP_SUMS = schema.Record(
@@ -283,9 +326,13 @@ GROUP_SUMS = schema.Record(
                     "weight_squares": _SUMS,
                     "sums": schema.Array("float64", "cells", None),
                     "squares": schema.Array("float64", "cells", None, low=0),
+                    "output_sums": schema.Array("float64", "cells", None),
+                    "output_squares": schema.Array("float64", "cells", None, low=0),
                 }
             )
         ),
+        "output_center": schema.Array("float64", None),
+        "credibility": schema.Array("float64", None, None, low=-1, high=MAX_CREDIBILITY),
     },
     parts=lambda sums: {**vars(sums), "tables": list(sums.tables.values())},
 )
@@ -311,6 +358,7 @@ class _Rows(NamedTuple):
     codes: Sequence[Ints]
     weight: Floats
     outcomes: Floats  # (rows, outcomes)
+    outputs: Floats  # (rows, outputs)
 
     def table(self, variables: tuple[int, ...], groups: tuple[Ints, ...]) -> GroupTable:
         inside = np.ones(len(self.weight), np.bool_)
@@ -318,11 +366,15 @@ class _Rows(NamedTuple):
             inside &= self.codes[v] >= 0
         cell = _combined(groups)[tuple(self.codes[v][inside] for v in variables)]
         at = np.broadcast_to(cell, int(inside.sum()))
-        w, y = self.weight[inside], self.outcomes[inside].T
+        w = self.weight[inside]
         n_cells = int(np.prod([group.max() + 1 for group in groups]))
         rows, weight, weight_squares = _sum_by(at, [np.ones(len(w)), w, w**2], n_cells).T
-        sums, squares = (_sum_by(at, list(w * y**power), n_cells) for power in (1, 2))
-        return GroupTable(variables, groups, rows, weight, weight_squares, sums, squares)
+        sums = [
+            _sum_by(at, list(w * values[inside].T ** power), n_cells)
+            for values in (self.outcomes, self.outputs)
+            for power in (1, 2)
+        ]
+        return GroupTable(variables, groups, rows, weight, weight_squares, *sums)
 
 
 def _sum_by(index: Ints, columns: Sequence[Floats], size: int) -> Floats:

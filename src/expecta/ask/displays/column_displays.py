@@ -18,6 +18,7 @@ from expecta.ask.displays.display import (
     shorten,
     thousands_axis,
 )
+from expecta.ask.groups import NORMAL_95
 from expecta.ask.next_question import NextQuestion
 from expecta.ask.split import Split
 from expecta.common.arrays import Floats, Ints
@@ -50,6 +51,8 @@ class SplitDisplay(Display[Split]):
         y = np.arange(len(shown))
         mean, std = split.mean[shown], split.std[shown]
         ax.hlines(y, mean - std, mean + std, color=BLUE, alpha=0.35, lw=5)
+        half = NORMAL_95 * split.standard_error[shown]
+        ax.hlines(y, mean - half, mean + half, color=BLUE, lw=1.2)
         rare = np.zeros(len(shown), bool) if split.rare is None else split.rare[shown]
         for rows, face, label in ((~rare, BLUE, "mean ± spread"), (rare, "white", "rare group")):
             if np.any(rows):
