@@ -785,6 +785,11 @@ REFUSED = [
           ("tables.weight_squares", 0.0, "rows without weight"),
           ("tables.squares", -1.0, "out of range"),
           ("tables.sums", lambda a: a[:, :0], "not those of their groups"),
+          ("tables.output_sums", lambda a: a[:, :0], "not those of their groups"),
+          ("tables.output_squares", -1.0, "out of range"),
+          ("output_center", lambda a: np.append(a, [0.0, 0.0]), "other outputs"),
+          ("credibility", 0.0, "off in a way"),
+          ("credibility", lambda a: a[:, :2], "other outputs"),
       )
       if not (name == "nameless" and key in ("tables.squares", "tables.sums"))),
     *(("summed", put("group_sums.n_rows", n), "'group_sums.n_rows' is") for n in (0, 2**70)),
