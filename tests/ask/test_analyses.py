@@ -465,14 +465,17 @@ def disparities_by_hand(truth, sensitive, size, least):
 
 @pytest.mark.parametrize(("sensitive", "size"), [("a", 2), (["b"], 1), (["a", "b"], 2)])
 def test_disparities_are_the_largest_gaps_of_all_groups(truth, sensitive, size):
-    found = disparities(truth.subject, sensitive, size=size, delta=0.0)
+    options = {"size": size, "population": "density", "max_overlap": 1.0}
+    found = disparities(truth.subject, sensitive, delta=0.0, **options)
     names = [sensitive] if isinstance(sensitive, str) else sensitive
     by_hand = disparities_by_hand(truth, names, size, 0.001)
     assert found.tried == len(by_hand)
     assert sorted(found.gap.tolist()) == pytest.approx(sorted(by_hand), abs=1e-6)
-    assert np.all(np.diff(np.abs(found.gap)) <= 1e-9)
+    known = found.standard_error > 0
+    evidence = np.abs(found.gap[known]) / found.standard_error[known]
+    assert np.all(np.diff(evidence if np.any(known) else np.abs(found.gap)) <= 1e-9)
     assert found.gap.tolist() == pytest.approx((found.value - found.without).tolist())
-    top = disparities(truth.subject, sensitive, size=size)
+    top = disparities(truth.subject, sensitive, **options)
     assert top.gap.tolist() == found.gap[:20].tolist()
     for i in range(5):  # the texts say what was asked
         rows = Query.read(
@@ -484,14 +487,14 @@ def test_disparities_are_the_largest_gaps_of_all_groups(truth, sensitive, size):
         assert found.value[i] == pytest.approx(truth.mean(more), abs=1e-7)
         assert found.share[i] == pytest.approx(truth.p[more].sum())
     delta = float(np.abs(found.gap[3]))
-    assert len(disparities(truth.subject, sensitive, delta, size=size).gap) == np.count_nonzero(
-        np.abs(found.gap) >= delta
-    )
+    wanted = np.count_nonzero(np.abs(found.gap) >= delta)
+    assert len(disparities(truth.subject, sensitive, delta, **options).gap) == wanted
     shown(found)
 
 
 def test_small_groups_are_left_out_and_that_is_said(truth):
-    found = disparities(truth.subject, "a", size=2, delta=0.0, min_share=0.05)
+    options = {"min_share": 0.05, "population": "density", "max_overlap": 1.0}
+    found = disparities(truth.subject, "a", size=2, delta=0.0, **options)
     by_hand = disparities_by_hand(truth, ["a"], 2, 0.05)
     assert sorted(found.gap.tolist()) == pytest.approx(sorted(by_hand), abs=1e-6)
     assert found.skipped > 0
@@ -500,7 +503,8 @@ def test_small_groups_are_left_out_and_that_is_said(truth):
 
 
 def test_disparities_given_a_condition(truth):
-    found = disparities(truth.subject, "b", delta=0.0, size=0, given="n <= 1 or r == 4")
+    options = {"given": "n <= 1 or r == 4", "population": "density"}
+    found = disparities(truth.subject, "b", delta=0.0, size=0, **options)
     rows = Query.read("n <= 1 or r == 4", truth.subject.encoder).matches(truth.table)
     gaps = [truth.mean(rows & (truth.parts[:, 1] == b)) - truth.mean(rows) for b in truth.values(1)]
     assert sorted(found.gap.tolist()) == pytest.approx(sorted(gaps), abs=1e-7)
@@ -514,7 +518,8 @@ def test_numbers_are_taken_in_four_parts():
     wide = pd.DataFrame({"s": rng.choice(["u", "v"], 400), "x": rng.normal(size=400)})
     y = np.where(wide["s"] == "u", 1.0, -1.0) * (wide["x"] > 0)
     model = CircuitRegressor(density=ChowLiu(), random_state=0).fit(wide, y)
-    found = disparities(model.expected_output(), "s", size=1, delta=0.0)
+    options = {"population": "density", "max_overlap": 1.0}
+    found = disparities(model.expected_output(), "s", size=1, delta=0.0, **options)
     groups = set(found.group) - {"everyone"}
     assert len(groups) == 4
     assert found.parity[0].share[1:].sum(axis=1).tolist() == pytest.approx([0.25] * 4, abs=0.03)
@@ -523,10 +528,11 @@ def test_numbers_are_taken_in_four_parts():
     assert all(
         len(word.strip("-").replace(".", "")) <= 8 for text in groups for word in text.split()
     )
+    i = next(i for i, group in enumerate(found.group) if group != "everyone")
     worst = model.expected_output().mean(
-        Query.read(f"{found.group[0]} and s == 'u'", model.encoder_).evidence(model.encoder_)
+        Query.read(f"{found.group[i]} and s == 'u'", model.encoder_).evidence(model.encoder_)
     )[0]
-    assert abs(worst[0] - found.without[0]) == pytest.approx(abs(found.gap[0]), rel=1e-3)
+    assert abs(worst[0] - found.without[i]) == pytest.approx(abs(found.gap[i]), rel=1e-3)
 
 
 def test_parity_is_the_difference_of_expectations(truth):
@@ -567,10 +573,50 @@ def test_parity_is_the_difference_of_expectations(truth):
     shown(seen)
 
 
-def test_too_many_groups_are_an_error(truth, monkeypatch):
+def test_of_too_many_groups_the_most_probable_are_compared(truth, monkeypatch):
+    everything = disparities(truth.subject, ["a", "b"], size=2, delta=0.0, max_overlap=1.0)
     monkeypatch.setattr("expecta.ask.disparities.MAX_CASES", 20)
-    with pytest.raises(DomainError, match="lower size"):
-        disparities(truth.subject, "a", size=3)
+    found = disparities(truth.subject, ["a", "b"], size=2, delta=0.0, max_overlap=1.0)
+    assert found.tried <= 20 < everything.tried
+    assert found.unseen > 0
+    assert "were not compared" in str(found)
+    assert everything.unseen == 0
+
+
+def test_disparities_are_ranked_by_evidence():
+    rng = np.random.default_rng(0)
+    n = 3000
+    s, g, x = rng.choice(["u", "v"], n), rng.choice(["p", "q", "r"], n), rng.normal(size=n)
+    copy_of_g = np.where(rng.random(n) < 0.98, g, "p")
+    y = x + 4.0 * ((s == "u") & (g == "q")) + rng.normal(size=n)
+    table = pd.DataFrame({"s": s, "g": g, "h": copy_of_g, "x": x})
+    model = CircuitRegressor(density=ChowLiu(), calibration_rows=0, random_state=0).fit(table, y)
+    found = model.disparities("s", size=1)
+    assert "'q'" in found.group[0]
+    assert found.beyond_chance[0]
+    evidence = np.abs(found.gap) / found.standard_error
+    assert np.all(np.diff(evidence) <= 1e-9)
+    assert found.alike > 0  # g == 'q' and h == 'q' have the same members
+    assert len({text for text in found.group if "'q'" in text}) == 1
+    inside = (table["s"] == found.disclosed[0].split("'")[1]) & (table["g"] == "q")
+    assert found.rows[0] == pytest.approx(inside.sum(), abs=0.05 * n)
+    assert "beyond_chance" in str(found)
+
+
+def test_a_model_that_ignores_a_column_differs_by_chance_only():
+    from sklearn.linear_model import LinearRegression
+
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 2, 2000), rng.normal(size=(2000, 2))])
+    model = LinearRegression().fit(X, X[:, 1])
+    model.coef_[0] = 0.0
+    found = ExpectedPredictor(model, ChowLiu()).fit(X).disparities("x0", size=1)
+    assert found.tried > 10
+    assert not np.any(found.beyond_chance)
+    assert "No gap is beyond chance" in str(found)
+
+
+def test_wrong_questions_about_disparities(truth):
     for wrong in ({"sensitive": []}, {"sensitive": ["a", "a"]}, {"sensitive": "a", "size": -1}):
         with pytest.raises(DomainError):
             disparities(truth.subject, **wrong)

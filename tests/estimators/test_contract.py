@@ -183,7 +183,7 @@ def test_questions_and_predictions_are_one_answer(fitted, name):
         assert everyone.std == pytest.approx(std, rel=1e-9)
     else:
         predicted = model.predict_proba(nothing)[0, 1]
-    assert everyone.mean == pytest.approx(predicted, rel=1e-6)
+    assert everyone.density_mean == pytest.approx(predicted, rel=1e-6)
     # what ask calls the share of a row is what score_samples says of it
     row = {"a": float(X["a"][0]), "b": float(X["b"][0]), "c": None}
     score = model.score_samples(pd.DataFrame({key: [value] for key, value in row.items()}))

@@ -374,7 +374,7 @@ def test_numbers_are_those_of_the_answers(regressor, page):
         assert along.difference in page.text
 
     gaps = regressor.disparities("group")
-    rows = page.tables["Largest changes of the expected cost when group is disclosed"]
+    rows = page.tables["Most evident changes of the expected cost when group is disclosed"]
     assert [row[4] for row in rows[1:]] == [figure(gap, signed=True) for gap in gaps.gap]
     assert [row[1] for row in rows[1:]] == list(gaps.group)
 

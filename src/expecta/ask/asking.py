@@ -313,21 +313,24 @@ class Asking(ABC):
         rows: Any = None,
         given: Any = None,
         of: Any = None,
+        population: str = "both",
     ) -> Disparities:
         """Search groups in which a sensitive column changes the expected output by ``delta``.
 
         A group is a conjunction of up to ``size`` facts on other columns: a category, or one of
         four ranges of about equal share of a number. Disclosed is one value of a sensitive
         column, or one of each where several are named. The gap, E[output | group, attribute] -
-        E[output | group], is as exact as means are. Every group is compared, except those whose
-        probability with the attribute is below 0.001, and groups within these.
+        E[output | group], combines rows and density as :meth:`compare` does. The most evident
+        gaps are reported, by the gap over its standard error, and which are beyond chance; groups
+        with nearly the same members once. Groups whose probability with the attribute is below
+        0.001 are left out, and so are the least probable ones beyond 20,000.
 
         Parameters
         ----------
         sensitive
             One or several columns.
         delta
-            Report gaps of at least this size; by default the 20 largest.
+            Report gaps of at least this size; by default the 20 most evident.
         size
             The largest number of facts that make a group.
         rows
@@ -338,17 +341,19 @@ class Asking(ABC):
             The population, as :meth:`ask` takes groups; None is everyone.
         of
             The class, or the index of the output.
+        population
+            What means are over; see :meth:`ask`.
 
         Returns
         -------
         Disparities
-            Cost: two expectations for each group and attribute; more than 50,000 of them are a
-            `TooManyGroupsError`.
+            Cost: two expectations for each group and attribute, and a look at each training row.
         """
         from expecta.ask.disparities import disparities
 
         output = self.expected_output(of)
-        return disparities(output, sensitive, delta=delta, size=size, rows=rows, given=given)
+        options = {"delta": delta, "size": size, "rows": rows, "given": given}
+        return disparities(output, sensitive, **options, population=population)
 
     def outliers(self, rows: Any) -> Outliers:
         """Measure how unlike the training data rows are, whatever is missing in them.

@@ -11,7 +11,7 @@ from scipy.special import stdtr
 from expecta.ask.checks.chance import beyond_chance
 from expecta.ask.credibility import SPREAD_ROWS, CombinedMeans, RowMoments, difference_errors
 from expecta.ask.training_outputs import credibility_of
-from expecta.common.arrays import Floats
+from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.common.text import number, suggestion
 from expecta.expected.expected_output import ExpectedOutput
@@ -68,6 +68,11 @@ class SourceMeans(NamedTuple):
     p: Floats
     rows_variance: Floats
     shared: float
+
+    def at(self, which: Ints) -> SourceMeans:
+        """Return some of the groups."""
+        arrays = {name: part[which] for name, part in self._asdict().items() if name != "shared"}
+        return SourceMeans(**arrays, shared=self.shared)
 
     def agree_with_whole(self, share: Floats, whole: float) -> SourceMeans:
         """Shift the means of parts so that their mean by ``share`` is that of the whole.

@@ -19,7 +19,7 @@ from expecta.tables.training_rows import TrainingRows
 
 MAX_DRAWS = 20_000  # samples from the density that its typical error is learned from
 MAX_SAMPLED_DRAWS = 8192  # of a model that is sampled, and so perhaps slow
-MAX_CELLS = 1 << 24  # of all samples
+MAX_CELLS = 1 << 22  # of all samples
 MAX_LEARNED_ROWS = 20_000  # training rows that it is learned from
 
 
@@ -98,19 +98,29 @@ class TrainingOutputs:
 
         Cost: at most 20,000 samples from the density, the output for each, and 320 groups.
         """
-        subject, rng = self.subject, np.random.default_rng(0)
+        subject = self.subject
         used = np.flatnonzero(self.weight > 0)
         n_rows = len(used)
         if n_rows > MAX_LEARNED_ROWS:
+            rng = np.random.default_rng(0)
             used = np.sort(rng.choice(used, MAX_LEARNED_ROWS, replace=False))
         rows = CodedOutputs(self.codes[used], self.outputs[used], self.weight[used])
-        n_draws = MAX_SAMPLED_DRAWS if subject.samples_mean else MAX_DRAWS
-        n_draws = max(1, min(n_draws, MAX_CELLS // self.codes.shape[1]))
-        unknown = subject.taken(Evidence.unknown(subject.encoder.cardinalities_))
-        codes = subject.circuit.sample(n_draws, given=unknown, seed=rng)[0]
-        draws = CodedOutputs(codes, subject.outputs(codes, rng), np.ones(n_draws))
+        draws = density_draws(subject)
         ordered = [isinstance(column.plain, NumberColumn) for column in subject.encoder.columns_]
         return learn_credibility(rows, draws, ordered, n_rows)
+
+
+def density_draws(subject: ExpectedOutput) -> CodedOutputs:
+    """Return samples from the density and the output for each, drawn at the first question."""
+    if "draws" not in subject.kept:
+        rng, cardinalities = np.random.default_rng(1), subject.encoder.cardinalities_
+        n = MAX_SAMPLED_DRAWS if subject.samples_mean else MAX_DRAWS
+        n = max(1, min(n, MAX_CELLS // len(cardinalities)))
+        unknown = subject.taken(Evidence.unknown(cardinalities))
+        codes = subject.circuit.sample(n, given=unknown, seed=rng)[0]
+        subject.kept["draws"] = CodedOutputs(codes, subject.outputs(codes, rng), np.ones(n))
+    draws: CodedOutputs = subject.kept["draws"]
+    return draws
 
 
 def credibility_of(subject: ExpectedOutput) -> Credibility | None:

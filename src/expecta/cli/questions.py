@@ -136,18 +136,20 @@ def audit(
         list[str], typer.Option(metavar="COL", help="A sensitive column; repeatable.")
     ],
     delta: Annotated[
-        float | None, typer.Option(min=0, help="Smallest gap to report; by default the largest 20.")
+        float | None,
+        typer.Option(min=0, help="Smallest gap to report; by default the 20 most evident."),
     ] = None,
     size: Annotated[int, typer.Option(min=0, help="Largest number of facts in a group.")] = 2,
     given: Given = None,
     of: Of = None,
+    population: Population = BOTH,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
     """Search groups in which a sensitive column moves the prediction; demographic parity."""
-    estimator = _load(model, of)
-    gaps = estimator.disparities(sensitive, delta=delta, size=size, given=given, of=of)
-    answer(gaps, json, plot)
+    options: dict[str, Any] = {"delta": delta, "size": size, "given": given, "of": of}
+    options["population"] = population.value
+    answer(_load(model, of).disparities(sensitive, **options), json, plot)
 
 
 # -- rows ---------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -15,7 +14,7 @@ from expecta.ask.disparities import Disparities
 from expecta.ask.groups import Group
 from expecta.ask.next_question import NextQuestion
 from expecta.ask.split import Split
-from expecta.common.errors import DomainError, TooManyGroupsError
+from expecta.common.errors import DomainError
 from expecta.common.text import figure, percent
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables import Encoder
@@ -192,8 +191,6 @@ def variance_between(split: Split) -> float:
 
 
 def _disparities(model: Any, name: str, of: Any) -> Disparities:
-    """Search groups of as many facts as can be afforded."""
-    for size in (2, 1):
-        with suppress(TooManyGroupsError):
-            return model.disparities(name, size=size, of=of)
-    return model.disparities(name, size=0, of=of)
+    """Search groups of up to two facts."""
+    answer: Disparities = model.disparities(name, of=of)
+    return answer

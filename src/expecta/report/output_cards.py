@@ -140,15 +140,19 @@ class OutputCards:
 
     def _disparities(self, answer: Disparities) -> FigureCard:
         column = answer.parity[0].column
-        label = f"Largest changes of the expected {self.name} when {column} is disclosed"
+        label = f"Most evident changes of the expected {self.name} when {column} is disclosed"
         rows = columns_to_rows(
             answer.disclosed,
             answer.group,
             map(self.facts.text, answer.without.tolist()),
             map(self.facts.text, answer.value.tolist()),
             map(self.facts.change_text, answer.gap.tolist()),
+            map(self.facts.text, answer.standard_error.tolist()),
+            ["yes" if one else "no" for one in answer.beyond_chance],
             map(percent, answer.share.tolist()),
+            ["" if np.isnan(n) else f"{n:,.0f}" for n in answer.rows],
         )
-        head = ["disclosed", "group", "without", "with", "change", "share"]
+        head = ["disclosed", "group", "without", "with", "change", "standard error"]
+        head += ["beyond chance", "share", "training rows"]
         table = HtmlTable(label, head, rows, text_columns=2)
         return FigureCard(label, svg_figure(DisparitiesDisplay(answer), label), table)
