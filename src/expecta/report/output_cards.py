@@ -141,6 +141,8 @@ class OutputCards:
     def _disparities(self, answer: Disparities) -> FigureCard:
         column = answer.parity[0].column
         label = f"Most evident changes of the expected {self.name} when {column} is disclosed"
+        seen = ["" if np.isnan(n) else f"{n:,.0f}" for n in answer.rows]
+        counted = [seen] if any(seen) else []  # where training rows are known
         rows = columns_to_rows(
             answer.disclosed,
             answer.group,
@@ -150,9 +152,9 @@ class OutputCards:
             map(self.facts.text, answer.standard_error.tolist()),
             ["yes" if one else "no" for one in answer.beyond_chance],
             map(percent, answer.share.tolist()),
-            ["" if np.isnan(n) else f"{n:,.0f}" for n in answer.rows],
+            *counted,
         )
         head = ["disclosed", "group", "without", "with", "change", "standard error"]
-        head += ["beyond chance", "share", "training rows"]
+        head += ["beyond chance", "share", *(["training rows"] * len(counted))]
         table = HtmlTable(label, head, rows, text_columns=2)
         return FigureCard(label, svg_figure(DisparitiesDisplay(answer), label), table)
