@@ -116,8 +116,8 @@ def predictor(model, target):
 def noisy(model):
     """Give a model noise that depends on its inputs, which these rows are too few to show."""
     cards = model.encoder_.cardinalities_.tolist()
-    tables = tuple(model.noise_**2 * np.linspace(0.0, 3.0, card) for card in cards)
-    model.noise_variance_ = NoiseVariance(0.3 * model.noise_**2, tables)
+    tables = tuple(np.linspace(0.0, 3.0, card) for card in cards)
+    model.noise_variance_ = NoiseVariance(0.3, tables, model.noise_)
     return model
 
 
@@ -715,11 +715,11 @@ REFUSED = [
     ("regressor", array("calibration.score", shorter), "'calibration.score' has a dimension"),
     ("regressor", array("calibration.row", shorter), "'calibration.row' has a dimension"),
     *((name, array("noise_variance.added", at(1, value)), words) for name in ("latent", "linear")
-      for value, words in ((-1e-9, "out of range"), (np.nan, "not finite"), (1e280, "too much"))),
+      for value, words in ((-1e-9, "out of range"), (np.nan, "not finite"), (9e8, "too much"))),
     *((name, put("noise_variance.constant", value), "'noise_variance.constant' is")
       for name in ("latent", "linear") for value in (0.0, -1.0, NOT_A_NUMBER, INFINITE, None)),
-    ("latent", put("noise_variance.constant", 1e250), "of two sizes"),
-    ("latent", put("noise_variance.constant", 1e-200), "too much"),
+    ("latent", put("noise_variance.unit", 1e100), "of two sizes"),
+    ("latent", put("noise_variance.constant", 1e-9), "too much"),
     ("latent", array("noise_variance.added", shorter), "belongs to other columns"),
     ("linear", array("noise_variance.added", shorter), "belongs to other columns"),
     ("two", array("validation.penalty", at(0, -1.0)), "out of range"),

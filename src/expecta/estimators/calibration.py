@@ -116,9 +116,10 @@ class Calibration:
             here = numbers == number
             alike = self.alike(number)
             cell[here] = alike.cells(Place(place.centre[here], place.width[here]))
-        cells, which = np.unique(np.stack([numbers, cell]), axis=1, return_inverse=True)
-        of_scores = [self.alike(number).of_scores(cell) for number, cell in cells.T.tolist()]
-        return CalibratedDistribution(base, of_scores, which.reshape(-1), self.values)
+        cells, which = np.unique(numbers * CELLS**2 + cell, return_inverse=True)
+        pairs = zip(*np.divmod(cells, CELLS**2), strict=True)
+        of_scores = [self.alike(int(number)).of_scores(int(cell)) for number, cell in pairs]
+        return CalibratedDistribution(base, of_scores, which, self.values)
 
     def alike(self, number: int) -> AlikeScores:
         """Return the scores of rows with about a number of unknown columns.

@@ -290,11 +290,16 @@ _CALIBRATION = Record(
 )
 _NOISE_VARIANCE = Record(
     {
-        "constant": Scalar(float, low=ABOVE_ZERO, high=MAX_TARGET**2),
-        "added": Array("float64", "added", low=0, high=MAX_TARGET**2),
+        "unit": Scalar(float, low=ABOVE_ZERO, high=MAX_TARGET),
+        "constant": Scalar(float, low=1e-9, high=1e9),
+        "added": Array("float64", "added", low=0, high=1e9),
     },
     dict,
-    lambda noise: {"constant": noise.constant, "added": np.concatenate(noise.tables)},
+    lambda noise: {
+        "unit": noise.unit,
+        "constant": noise.constant,
+        "added": np.concatenate(noise.tables),
+    },
 )
 _CLASSES = Record({"dtype": Scalar(str), "values": Value(max_depth=1)}, _classes, _classes_parts)
 _NOISE = Scalar(float, low=ABOVE_ZERO, high=MAX_TARGET)

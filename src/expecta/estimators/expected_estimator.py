@@ -349,7 +349,7 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         self._check_calibrated()
         with OneWarning():
             if self.noise_variance_ is not None:
-                return np.sqrt(model.expected_variance(rows, self.noise_variance_))
+                return model.expected_noise(rows, self.noise_variance_)
             impossible = (rows.n_missing > 0) & np.isneginf(model.log_prob(rows))
             return np.where(check_possible(impossible, "nan"), np.nan, self.noise_)
 
@@ -409,7 +409,8 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         """
         before = self.noise_variance_
         if before is not None and len(codes) < MIN_ROWS:
-            self.noise_variance_ = before.times(float(np.mean(residual**2 / before(codes))))
+            ratio = residual / before.std(codes)
+            self.noise_variance_ = before.scaled(size(ratio, np.ones(len(ratio))))
             return []
         rows = CodedRows(codes, column_curves(self.encoder_, knots=KNOTS))
         learned = learn_noise(rows, [rows] * FOLDS, residual, np.ones(len(residual)), fold)

@@ -355,9 +355,9 @@ def read_noise_variance(
     constant, most = parts["constant"], sum(float(table.max()) for table in tables)
     if noise is None or not most <= MAX_NOISE_RATIO * constant:
         raise ValueError("its noise depends too much on the inputs")
-    if not 1 / MAX_NOISE_RATIO <= constant / noise / noise <= MAX_NOISE_RATIO:
+    if not 1 / MAX_NOISE_RATIO <= parts["unit"] / noise <= MAX_NOISE_RATIO:
         raise ValueError("its noise is of two sizes")
-    return NoiseVariance(constant, tables)
+    return NoiseVariance(constant, tables, parts["unit"])
 
 
 def _check_outputs(route: ExactRoute, classes: npt.NDArray[Any] | None, scale: Floats) -> None:

@@ -30,7 +30,6 @@ from expecta.tables.estimator_inputs import read_target, read_training_weights
 from expecta.tables.table import Table, read_table
 
 SMALLEST_SPREAD = 1e-290  # of a target: a millionth of it is a number too
-SQUARE_UNIT = 1e-120  # of a target, or one part in it, whose square is far from the ends of floats
 DEPENDENT_ROWS = 2000  # below which a density depends on each: calibration does without it
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -165,11 +164,11 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         self.pair_ = Pair(self.refined_.circuit, self._parts.in_units(grown.circuit))
         smallest = least_noise(target) / unit
         noise = self._judge(
-            table, codes, scaled, weight, training, grown.folds, finer, seeds, unit, smallest
+            table, codes, scaled, weight, training, grown.folds, finer, seeds, smallest
         )
         self.noise_ = noise * unit
         if self.noise_variance_ is not None:
-            self.noise_variance_ = self.noise_variance_.times(unit**2)
+            self.noise_variance_ = self.noise_variance_.scaled(unit)
         calibration = self.calibration_.in_unit(unit, centre)
         self.calibration_ = replace(calibration, values=TargetValues.of(target))
         self._keep(table, target, weight, y)
@@ -185,7 +184,6 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         folds: list[RegressionCircuit],
         finer: FinerBins,
         seeds: Seeds,
-        unit: float,
         smallest: float,
     ) -> float:
         """Calibrate on rows that the folds' circuits left out; returns the residual noise.
@@ -225,7 +223,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
             residual[full], counted[full] = y[full] - pair.g(coded.codes[full]), weight[full]
         known = np.any(counted > 0)
         noise = max(size(residual, counted) if known else training.noise(y, folds), smallest)
-        if known and noise > smallest and min(unit, 1 / unit) > SQUARE_UNIT:
+        if known and noise > smallest:
             held_out = self._noise_by_inputs(held_out, shared, residual, counted, seeds)
         rng, parts = np.random.default_rng(seeds.calibration), []
         for held in held_out:

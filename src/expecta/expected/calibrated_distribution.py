@@ -177,7 +177,8 @@ class CalibratedDistribution(RowDistributions):
     def _each(self, ask: Callable[[ScoreDistribution, Floats], Floats], table: Floats) -> Floats:
         """Ask the distribution of scores of each row."""
         out = np.empty(table.shape)
-        for number, one in enumerate(self.of_scores):
-            rows = self._which == number
+        order = np.argsort(self._which, kind="stable")
+        ends = np.cumsum(np.bincount(self._which, minlength=len(self.of_scores)))
+        for one, rows in zip(self.of_scores, np.split(order, ends[:-1]), strict=True):
             out[rows] = ask(one, table[rows])
         return out

@@ -113,15 +113,15 @@ class ExpectedModel(ABC):
         ``noise`` is a standard deviation, or the variance by the inputs.
         """
 
-    def expected_variance(self, rows: ModelRows, noise: NoiseVariance) -> Floats:
-        """E[σ²(x) | what is known]. Exact, given the density; NaN if impossible.  # (rows,)."""
+    def expected_noise(self, rows: ModelRows, noise: NoiseVariance) -> Floats:
+        """√E[σ²(x) | what is known]. Exact, given the density; NaN if impossible.  # (rows,)."""
         complete = np.all(rows.codes >= 0, axis=1)
         codes = np.where(complete[:, None], -1, rows.codes).astype(np.int32)
         expected: Floats = np.empty(len(codes))
         if not np.all(complete):
             answers = self.noisy_pair(noise).expectation(codes).reshape(len(codes), -1)
-            expected = self.noise_unit**2 * answers[:, -1]
-        expected[complete] = noise(rows.codes[complete])
+            expected = self.noise_unit(noise) * np.sqrt(answers[:, -1])
+        expected[complete] = noise.std(rows.codes[complete])
         return expected
 
     def noisy_pair(self, noise: NoiseVariance) -> Pair:
@@ -131,10 +131,9 @@ class ExpectedModel(ABC):
             self._noise_pair = kept = noise, self._make_noisy_pair(noise)
         return kept[1]
 
-    @property
-    def noise_unit(self) -> float:
-        """The unit of y in :meth:`noisy_pair`."""
-        return 1.0
+    def noise_unit(self, noise: NoiseVariance) -> float:
+        """Return the unit of y in :meth:`noisy_pair`."""
+        return noise.unit
 
     def _make_noisy_pair(self, noise: NoiseVariance) -> Pair:
         p = self.density.circuit

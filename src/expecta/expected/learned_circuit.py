@@ -203,7 +203,7 @@ class LearnedCircuit(ExpectedModel):
         pair, centre, unit = self.scaled
         complete, asked = _split(rows)
         full = rows.codes[complete]
-        std = np.sqrt(noise(full)) if isinstance(noise, NoiseVariance) else None
+        std = noise.std(full) if isinstance(noise, NoiseVariance) else None
         if np.all(complete):
             g = self.pair.g(rows.codes)
             return NormalDistribution(g, np.full(len(g), noise) if std is None else std)
@@ -214,14 +214,13 @@ class LearnedCircuit(ExpectedModel):
         base = base.pinned(complete, pair.g(full), None if std is None else std / unit)
         return ShiftedDistribution(base, np.full(len(complete), centre), unit)
 
-    @property
-    def noise_unit(self) -> float:
-        """The unit of y in :meth:`noisy_pair`."""
+    def noise_unit(self, noise: NoiseVariance) -> float:
+        """Return the unit of y in :meth:`noisy_pair`."""
         return self.scaled.unit
 
     def _make_noisy_pair(self, noise: NoiseVariance) -> Pair:
         pair, _, unit = self.scaled
-        return Pair(pair.p, noise.times(unit**-2).beside(pair.g))
+        return Pair(pair.p, noise.scaled(1.0 / unit).beside(pair.g))
 
     # -- groups -----------------------------------------------------------------------
 

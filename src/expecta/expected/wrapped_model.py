@@ -355,8 +355,12 @@ class WrappedModel(ExpectedModel):
         if additive is not None:
             return self._margin_distribution(additive, rows, noise, self.tol)
         answers = self.answer(rows, std=True)
-        variance = self.expected_variance(rows, noise)
-        return NormalDistribution(answers.mean[:, 0], np.sqrt(answers.std[:, 0] ** 2 + variance))
+        spread = np.hypot(answers.std[:, 0], self.expected_noise(rows, noise))
+        return NormalDistribution(answers.mean[:, 0], spread)
+
+    def noise_unit(self, noise: NoiseVariance) -> float:
+        """Return the unit of y in :meth:`noisy_pair`."""
+        return noise.unit if self._additive(on_margin=False) is None else 1.0
 
     def _make_noisy_pair(self, noise: NoiseVariance) -> Pair:
         additive = self._additive(on_margin=False)
@@ -392,7 +396,7 @@ class WrappedModel(ExpectedModel):
             return ShiftedDistribution(base.pinned(complete, at), shift)
         base = self.noisy_pair(noise).noisy_distribution(codes, tol=tol)
         full = ModelRows(rows.table, rows.codes[complete])
-        std = np.sqrt(self.expected_variance(full, noise))
+        std = self.expected_noise(full, noise)
         return ShiftedDistribution(base.pinned(complete, at, std), shift)
 
     def explain_exactness(self) -> str:

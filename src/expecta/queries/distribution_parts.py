@@ -163,7 +163,8 @@ class EnumeratedPart(DistributionPart):
             bell = weight if isinstance(noise, float) else weight / noise
             density[part] = (bell * np.exp(-0.5 * z * z)).sum(axis=1)
         unit = self.noise if isinstance(self.noise, float) else 1.0
-        return below, density / (np.sqrt(2 * np.pi) * unit)
+        with np.errstate(over="ignore"):  # of next to no noise
+            return below, density / (np.sqrt(2 * np.pi) * unit)
 
     def blur(self) -> float:
         """Return the noise, the least of several."""

@@ -14,7 +14,7 @@ inputs at all, is decided by the likelihood of folds left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -45,37 +45,44 @@ class NoiseVariance:
         Of all rows, above zero.
     tables
         What each value of each variable adds, at least zero.  # (values,) each
+    unit
+        Both are in its square: σ itself may be a number whose square is none.
     """
 
     constant: float
     tables: tuple[Floats, ...]
+    unit: float = 1.0
 
     def __call__(self, codes: Ints) -> Floats:
-        """σ² of complete rows.  # (rows,)."""
+        """σ² of complete rows, in squares of the unit.  # (rows,)."""
         total = np.full(len(codes), self.constant)
         for variable, table in enumerate(self.tables):
             if np.any(table):
                 total += table[codes[:, variable]]
         return total
 
-    def times(self, factor: float) -> NoiseVariance:
-        """Return a multiple: that of y in another unit is by the square of the unit."""
-        return NoiseVariance(self.constant * factor, tuple(t * factor for t in self.tables))
+    def std(self, codes: Ints) -> Floats:
+        """σ of complete rows.  # (rows,)."""
+        return self.unit * np.sqrt(self(codes))
+
+    def scaled(self, factor: float) -> NoiseVariance:
+        """Return the noise of a multiple of y."""
+        return replace(self, unit=self.unit * factor)
 
     def circuit(self, vtree: Vtree) -> RegressionCircuit:
-        """Return σ² as a circuit."""
+        """Return σ², in squares of the unit, as a circuit."""
         return linear(vtree, self.tables, bias=self.constant)
 
     def beside(self, g: RegressionCircuit) -> RegressionCircuit:
         """Return g with σ² as a second output: its parameters stand at the leaves."""
-        s = g.structure
+        s, square = g.structure, self.unit**2
         variable = s.vtree.variable[s.layer_of_node[s.node_of_edge]]
         added = np.zeros(s.n_edges)
         for number, table in enumerate(self.tables):
             edges = np.flatnonzero(variable == number)
-            added[edges] = table[s.target[edges]]
+            added[edges] = square * table[s.target[edges]]
         weight = np.stack([g.weight[:, 0], added], axis=1)
-        return RegressionCircuit(s, weight, [g.bias[0], self.constant])
+        return RegressionCircuit(s, weight, [g.bias[0], square * self.constant])
 
 
 class CodedRows(NamedTuple):
@@ -115,10 +122,11 @@ def learn_noise(
     Cost: that of some thousand products of a matrix (rows, at most 64) and a vector.
     """
     constant = LearnedNoise(None, [None] * len(folds))
-    unit = float(np.average(residual**2, weights=weight)) if np.any(weight > 0) else 0.0
-    if np.count_nonzero(weight) < MIN_ROWS or not 0 < unit < np.inf:
+    most = float(np.abs(residual).max(initial=0.0))
+    if np.count_nonzero(weight) < MIN_ROWS or not 0 < most < np.inf:
         return constant
-    squared = residual**2 / unit
+    unit = most * float(np.sqrt(np.average((residual / most) ** 2, weights=weight)))
+    squared = (residual / unit) ** 2
     gain = np.zeros((len(STRENGTHS), len(squared)))
     paths = []
     for number, one in enumerate(folds):
@@ -136,7 +144,7 @@ def learn_noise(
     final = _path(rows, squared, weight, STRENGTHS[best : best + 1])[0]
     if not any(map(np.any, final.tables)):
         return constant
-    return LearnedNoise(final.times(unit), [path[best].times(unit) for path in paths])
+    return LearnedNoise(final.scaled(unit), [path[best].scaled(unit) for path in paths])
 
 
 def _loss(squared: Floats, variance: Floats) -> Floats:
