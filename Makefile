@@ -43,6 +43,7 @@ bench: paper-quick
 	$(BIN)/python -m benchmarks.hostile files queries --count 5000
 	$(BIN)/python -m benchmarks.hostile kills --count 200
 	$(BIN)/python -m benchmarks.quantile_coverage --seeds 1
+	$(BIN)/python -m benchmarks.interval_strata --seeds 1
 	$(BIN)/python -m benchmarks.big_tables
 	$(BIN)/python -m benchmarks.group_answers insurance --seeds 1 --halves 5
 	$(BIN)/python -m benchmarks.wrapped_models --count 100
