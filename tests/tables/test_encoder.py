@@ -830,3 +830,19 @@ def test_tails_keep_every_bin_filled(numbers, most):
     assert column.cardinality <= most + 6
     assert np.all(column.counts > 0)
     assert np.all(np.diff(column.edges) > 0)
+
+
+def test_the_ends_of_a_bin_have_a_row_each():
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=300)
+    column = Encoder(max_bins=8).fit({"x": numbers}).columns_[0]
+    for end in (numbers.min(), numbers.max()):
+        at = column.between(end, end)
+        assert np.count_nonzero(at) == 1
+        assert at.max() == pytest.approx(1 / column.counts[np.argmax(at)])
+    grid = np.sort(np.concatenate([numbers, rng.normal(size=300)]))
+    shares = np.array([[column.below(x, inclusive=k) for k in (False, True)] for x in grid])
+    assert np.all(np.diff(shares.reshape(len(grid) * 2, -1), axis=0) >= 0)
+    total = column.counts / column.counts.sum()
+    empirical = np.array([np.mean(numbers <= x) for x in grid])
+    assert np.abs(shares[:, 1] @ total - empirical).max() < 0.03

@@ -117,14 +117,20 @@ class NumberColumn(Column):
 
         What is in a bin is taken to follow the beta distribution between the least and the largest
         training number in it that has their mean and spread, over whole numbers (or days) where all
-        were whole. So a bin counts in full when its data lie below, not at all when they lie above.
+        were whole. So a bin counts in full when its data lie below, not at all when they lie above;
+        and the least and the largest number are one row each at least, if others are not whole.
         """
         _, _, span, first, second = self._within
-        single = self.lows <= number if inclusive else self.lows < number
+        reached = self.lows <= number if inclusive else self.lows < number
+        passed = self.highs <= number if inclusive else self.highs < number
         if self.step and np.isfinite(number):
             steps = number / self.step
             number = (np.floor(steps) + 0.5 if inclusive else np.ceil(steps) - 0.5) * self.step
-        return np.where(span > 0, betainc(first, second, self._place(number)), single)
+            return np.where(span > 0, betainc(first, second, self._place(number)), reached)
+        share = betainc(first, second, self._place(number))
+        one_row = np.minimum(1.0 / np.maximum(self.counts, 1.0), 0.5)
+        share = np.clip(share, one_row, 1.0 - one_row)
+        return np.where(passed, 1.0, np.where(reached, share, 0.0))
 
     def _place(self, number: float | Floats) -> Floats:
         """Return where a number lies in each bin, from 0 to 1; at and beyond its ends exactly."""
