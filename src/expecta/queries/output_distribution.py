@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
 MAX_ATOMS = 1024  # completions of a row up to which they are enumerated,
-MAX_ROUGH_ATOMS, ROUGH_TOL = 32, 1e-6  # and where such an error will do: frequencies are few
+MAX_ROUGH_ATOMS, ROUGH_TOL = 32, 1e-6  # and with noise, where such an error will do
 FLAT_SHARE = 1e-12  # a range of g below this part of its parameters is rounding
 BLURS_IN_RANGE = 500.0  # the range of g over the width of the blur, where there is no noise
 MAX_BLURS_IN_RANGE = 4000.0  # the same, where there is noise: less noise than that is blurred too
@@ -175,7 +175,8 @@ def distribution(
     """Answer :meth:`expecta.Pair.distribution`."""
     check_tolerance(tol)
     tau = _noise(noise, pair.g.n_outputs)
-    asked = _Asked.of(pair, as_evidence(X, pair.p.cardinalities), tol, on_impossible)
+    rough = tol >= ROUGH_TOL and bool(np.all(tau > 0))  # noise needs few frequencies
+    asked = _Asked.of(pair, as_evidence(X, pair.p.cardinalities), tol, rough, on_impossible)
     parts = enumerated(pair, asked.evidence, asked.few, tau)
     entries = len(asked.evidence) * len(tau)
     error, resolution = np.zeros((2, entries))
@@ -206,7 +207,8 @@ def noisy_distribution(pair: Pair, X: Rows, tol: float, on_impossible: str) -> D
         raise DomainError(
             "g has two outputs, the second of which is a variance: its parameters are not negative"
         )
-    asked = _Asked.of(pair, as_evidence(X, pair.p.cardinalities), tol, on_impossible)
+    evidence, rough = as_evidence(X, pair.p.cardinalities), tol >= ROUGH_TOL
+    asked = _Asked.of(pair, evidence, tol, rough, on_impossible)
     least, most = np.maximum(asked.low[:, 1], 0.0), np.maximum(asked.high[:, 1], 0.0)
     parts = enumerated(pair, asked.evidence, asked.few, NoiseOutput(1))
     error, resolution = np.zeros((2, len(asked.evidence)))
@@ -260,10 +262,12 @@ class _Asked(NamedTuple):
     rest: Ints  # the others that are possible
 
     @classmethod
-    def of(cls, pair: Pair, evidence: Evidence, tol: float, on_impossible: str) -> _Asked:
+    def of(
+        cls, pair: Pair, evidence: Evidence, tol: float, rough: bool, on_impossible: str
+    ) -> _Asked:
         low, high, impossible = extremes_of(pair, evidence)
         check_possible(impossible, on_impossible)
-        limit = MAX_ATOMS if tol < ROUGH_TOL else min(MAX_ATOMS, MAX_ROUGH_ATOMS)
+        limit = min(MAX_ATOMS, MAX_ROUGH_ATOMS) if rough else MAX_ATOMS
         few = completions(evidence) <= limit
         which = np.flatnonzero(few & ~impossible), np.flatnonzero(~few & ~impossible)
         return cls(pair, evidence, tol, low, high, impossible, *which)
