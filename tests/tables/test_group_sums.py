@@ -34,8 +34,14 @@ def world(seed, n=200, classes=None, weighted=True):
     return encoder, TrainingRows.from_table(read_table(table), encoder, y, weight, "y")
 
 
+def outputs_of(training, n_outputs=2):
+    """What a model says of each row."""
+    return np.random.default_rng(7).normal(1e6, 2.0, (len(training), n_outputs))
+
+
 def sums_of(encoder, training, classes=None):
-    return GroupSums.from_rows(training, encoder, classes)
+    outputs = outputs_of(training)
+    return GroupSums.from_rows(training, encoder, classes, outputs, np.ones((2, 3)))
 
 
 def codes_of(encoder, training):
@@ -71,6 +77,9 @@ def test_tables_are_the_sums_of_their_rows(seed, classes):
                 y = training.outcome(None if classes is None else k)[rows] - sums.center[k]
                 np.testing.assert_allclose(table.sums[cell, k], w @ y, atol=1e-9)
                 np.testing.assert_allclose(table.squares[cell, k], w @ y**2, atol=1e-9)
+            output = outputs_of(training)[rows] - sums.output_center
+            np.testing.assert_allclose(table.output_sums[cell], w @ output, atol=1e-9)
+            np.testing.assert_allclose(table.output_squares[cell], w @ output**2, atol=1e-9)
 
 
 @given(st.integers(0, 10**6), st.integers(5, 400), st.sampled_from([None, 2]))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -178,7 +179,8 @@ class CalibratedDistribution(RowDistributions):
         """Ask the distribution of scores of each row."""
         out = np.empty(table.shape)
         order = np.argsort(self._which, kind="stable")
-        ends = np.cumsum(np.bincount(self._which, minlength=len(self.of_scores)))
-        for one, rows in zip(self.of_scores, np.split(order, ends[:-1]), strict=True):
+        start = np.cumsum([0, *np.bincount(self._which, minlength=len(self.of_scores))])
+        for one, (first, last) in zip(self.of_scores, pairwise(start), strict=True):
+            rows = order[first:last]
             out[rows] = ask(one, table[rows])
         return out
