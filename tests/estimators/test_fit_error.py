@@ -75,7 +75,7 @@ def test_a_density_that_was_given_stays():
     given = Independent().fit(X)
     model = CircuitRegressor(density=given, random_state=0, calibration_rows=0).fit(X, y)
     model.predict(UNKNOWN, return_error="fit")
-    replicates = model._kept_replicates()
+    replicates = model._replicates()
     assert all(one.density.circuit is model.refined_.circuit for one in replicates)
 
 

@@ -296,13 +296,13 @@ class CircuitEstimator(ExpectedEstimator):
                 'return_error="fit" needs what the circuit was fitted to, which a file does not '
                 "hold, and a target of one class has no circuit; call it on the model you fitted"
             )
-        fixed = self.density_ is self.density
+        fixed, coarse = self.density_ is self.density, parts.finer.coarse_rows(parts.codes)
         models: list[ExpectedModel] = []
         with Progress("replicates", REPLICATES) as progress, threadpool_limits(1):
             for times in replicate_weights(len(parts.weight), self.random_state):
                 other = copy(self)
                 if not fixed:
-                    p = relearned(self.density_, parts.coarse, parts.weight * times).circuit
+                    p = relearned(self.density_, coarse, parts.weight * times).circuit
                     other.refined_ = parts.finer.density(p)
                 g = parts.refitted(times, self.refined_.circuit.vtree, column_curves(self.encoder_))
                 other.pair_ = Pair(other.refined_.circuit, g)

@@ -110,12 +110,12 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
             self.pair_ = Pair(self.refined_.circuit, g)
             self.penalty_, self.n_splits_, self.validation_ = DEFAULT_PENALTY, 0, {}
             return self
-        training = self._training(self.encoder_.codes(table), weight, number, seeds)
+        codes = self.encoder_.codes(table)
+        training = self._training(codes, weight, number, seeds)
         targets = np.eye(k)[number][:, 1:] if k == 2 else np.eye(k)[number]
         grown = self._grow(training, targets, "logistic", seeds, keep_folds=False)
         self.pair_ = Pair(self.refined_.circuit, grown.circuit)
-        coarse = self.density_.encoder_.codes(table)
-        self._parts = CircuitParts(coarse, weight, finer, training, targets, "logistic", grown)
+        self._parts = CircuitParts(codes, weight, finer, training, targets, "logistic", grown)
         return self
 
     # -- asking -----------------------------------------------------------------------

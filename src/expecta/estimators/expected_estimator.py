@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -48,8 +49,11 @@ if TYPE_CHECKING:
 
 NOISE_ROWS = 20  # complete rows from which the noise is learned anew
 
-_REPLICATES: WeakKeyDictionary[Any, tuple[Any, list[ExpectedModel]]] = WeakKeyDictionary()
-_MODELS: WeakKeyDictionary[Any, tuple[tuple[Any, ...], ExpectedModel]] = WeakKeyDictionary()
+T = TypeVar("T")
+_Kept: TypeAlias = WeakKeyDictionary[Any, tuple[tuple[Any, ...], T]]  # what it depends on, and it
+
+_MODELS: _Kept[ExpectedModel] = WeakKeyDictionary()
+_REPLICATES: _Kept[list[ExpectedModel]] = WeakKeyDictionary()
 
 
 def is_classification(estimator: ExpectedEstimator) -> bool:
@@ -90,11 +94,14 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
     @property
     def expected_model(self) -> ExpectedModel:
         """The model and its density: what computes every answer. Kept until ``fit``."""
+        return self._keep_until_fit(_MODELS, self._make_expected_model)
+
+    def _keep_until_fit(self, store: _Kept[T], make: Callable[[], T]) -> T:
+        """Return what was made of this fit, or make it."""
         key = self._model_key()
-        kept = _MODELS.get(self)
+        kept = store.get(self)
         if kept is None or kept[0] != key:
-            kept = key, self._make_expected_model()
-            _MODELS[self] = kept
+            kept = store[self] = key, make()
         return kept[1]
 
     @abstractmethod
@@ -177,20 +184,13 @@ class ExpectedEstimator(Asking, BaseEstimator):  # type: ignore[misc]
         if return_error not in (True, False, "fit"):
             raise ValueError(f'return_error is True, False or "fit", not {return_error!r:.40}')
         if return_error == "fit":
-            parts = [*parts, fit_error(self._kept_replicates(), rows)]
+            replicates = self._keep_until_fit(_REPLICATES, self._replicates)
+            parts = [*parts, fit_error(replicates, rows)]
         elif return_error:
             parts = [*parts, error]
         single = not self._classifies() and self.expected_model.n_outputs == 1
         shaped = [part[:, 0] if single else part for part in parts]
         return shaped[0] if len(shaped) == 1 else tuple(shaped)
-
-    def _kept_replicates(self) -> list[ExpectedModel]:
-        key = self._model_key()
-        kept = _REPLICATES.get(self)
-        if kept is None or kept[0] != key:
-            kept = key, self._replicates()
-            _REPLICATES[self] = kept
-        return kept[1]
 
     @abstractmethod
     def _replicates(self) -> list[ExpectedModel]:

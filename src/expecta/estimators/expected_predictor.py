@@ -190,11 +190,12 @@ class ExpectedPredictor(ExpectedEstimator):
         codes = self.density_.encoder_.codes(table)
         complete = template.complete_rows(table)
         X = template.complete(table, np.flatnonzero(complete))
+        table_of_complete = read_table(X)
         models: list[ExpectedModel] = []
         with Progress("replicates", REPLICATES) as progress:
             for times in replicate_weights(len(rows), self.random_state):
                 density = relearned(self.density_, codes, rows.weight * times)
-                models.append(self._wrap(self._calls, density, read_table(X), X, template))
+                models.append(self._wrap(self._calls, density, table_of_complete, X, template))
                 progress.advance()
         return models
 

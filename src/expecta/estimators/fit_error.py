@@ -34,7 +34,7 @@ EM_STEPS = 5  # further ones hardly move the parameters
 class CircuitParts(NamedTuple):
     """What a circuit was fitted from, to fit it again with other weights."""
 
-    coarse: Ints  # training rows in the density's bins
+    codes: Ints  # the table's rows in the circuit's bins, -1 where unknown
     weight: Floats  # (rows of the table,)
     finer: FinerBins
     training: Training

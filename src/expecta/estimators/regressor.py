@@ -157,9 +157,8 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
             raise DomainError(f"y varies by {unit:.1g} only; divide it by a unit of that size")
         scaled = (target - centre) / unit
         grown = self._grow(training, scaled[:, None], "squared", seeds, keep_folds=True)
-        coarse = self.density_.encoder_.codes(table)
         self._parts = CircuitParts(
-            coarse, weight, finer, training, scaled[:, None], "squared", grown, unit, centre
+            codes, weight, finer, training, scaled[:, None], "squared", grown, unit, centre
         )
         self.pair_ = Pair(self.refined_.circuit, self._parts.in_units(grown.circuit))
         smallest = least_noise(target) / unit
@@ -203,7 +202,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         relearn = n > 0 and few and self.density_ is not self.density
         held_out: list[HeldOut] = []
         shared = CodedRows(codes, column_curves(self.encoder_, knots=KNOTS))
-        coarse = self.density_.encoder_.codes(table)
+        coarse = finer.coarse_rows(codes)
         residual, counted = np.zeros((2, len(y)))
         for number, g in enumerate(folds):
             rows = np.unique(training.origin[training.fold == number])

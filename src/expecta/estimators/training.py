@@ -50,6 +50,12 @@ class FinerBins(NamedTuple):
         fine, shares = refine_encoder(density.encoder_, table, max_bins, sample_weight=weight)
         return cls(fine, coarse_codes(fine, density.encoder_), shares)
 
+    def coarse_rows(self, codes: Ints) -> Ints:
+        """Return rows of the finer bins in the density's; -1, unknown, stays."""
+        columns = zip(self.coarse, codes.T, strict=True)
+        rows = np.stack([np.append(bin_of, -1)[code] for bin_of, code in columns], axis=1)
+        return rows.astype(codes.dtype)
+
     def density(self, circuit: ProbabilisticCircuit) -> Density:
         """Return the density over the finer bins."""
         return Density(finer_circuit(circuit, self.coarse, self.shares), self.encoder)
