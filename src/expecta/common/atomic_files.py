@@ -3,7 +3,7 @@
 A file is written under no name where the system can (Linux), else under a temporary one, and takes
 the place of the old in one step. A process that is killed in between may leave a file
 ``.expecta-*.tmp``; it is locked while its process lives, and the next save in the folder removes
-what nobody holds. What is no file (a device, a pipe) is written to, and stays what it is.
+what nobody holds. What is not a file (a device, a pipe) is written to, and stays what it is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import secrets
 import stat
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,23 +38,47 @@ def replace_file(path: str, data: bytes) -> None:
     A link stays a link, and the file that it leads to is replaced. Into a device, a pipe or an
     open descriptor (``/dev/stdout``) the data are written as they are, not in one step.
     """
+    with replacing_file(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def replacing_file(path: str) -> Iterator[BinaryIO]:
+    """Open what takes the place of a file at the end of a block; see `replace_file`.
+
+    If the block fails, the file that was there before is untouched.
+    """
+    in_block = False
     try:
-        descriptor, mode = _own_descriptor(path), _mode(path)
-        if descriptor is not None:
-            sys.stdout.flush()
-            _write_into(os.dup(descriptor), data)
-        elif stat.S_ISDIR(mode) or path.endswith(os.sep):
-            raise IsADirectoryError(errno.EISDIR, "Is a directory")
-        elif mode and not stat.S_ISREG(mode):
-            _write_into(os.open(path, os.O_WRONLY | BINARY), data)
-        else:
-            final = Path(os.path.realpath(path))
-            _remove_stale(final.parent)
-            _replace(final, data, mode)
+        with _opened(path) as file:
+            in_block = True
+            yield file
+            in_block = False
     except OSError as error:
+        if in_block and (error.errno is None or error.filename is not None):
+            raise  # of another file, which the block reads
         # Name the file the caller knows, rather than the temporary one; the system's
         # number decides which error this is, so it stays a FileNotFoundError and so on.
         raise OSError(error.errno, error.strerror, path) from error
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    descriptor, mode = _own_descriptor(path), _mode(path)
+    if descriptor is not None:
+        sys.stdout.flush()
+        with os.fdopen(os.dup(descriptor), "wb") as stream:
+            yield stream
+    elif stat.S_ISDIR(mode) or path.endswith(os.sep):
+        raise IsADirectoryError(errno.EISDIR, "Is a directory")
+    elif mode and not stat.S_ISREG(mode):
+        with os.fdopen(os.open(path, os.O_WRONLY | BINARY), "wb") as stream:
+            yield stream
+    else:
+        final = Path(os.path.realpath(path))
+        _remove_stale(final.parent)
+        with _replacement(final, mode) as file:
+            yield file
 
 
 def same_file(path: str | Path, other: str | Path) -> bool:
@@ -86,25 +111,23 @@ def _own_descriptor(path: str) -> int | None:
     return None
 
 
-def _write_into(descriptor: int, data: bytes) -> None:
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
-
-
-def _replace(final: Path, data: bytes, mode: int) -> None:
+@contextmanager
+def _replacement(final: Path, mode: int) -> Iterator[BinaryIO]:
     temporary = final.with_name(f".expecta-{secrets.token_hex(8)}.tmp")
     unnamed = _open_unnamed(final.parent)
     try:
         if unnamed is not None:
             with unnamed:
-                _write(unnamed, data, mode)
+                yield unnamed
+                _settle(unnamed, mode)
                 # linkat, which follows the link in /proc, is called where a folder is given
                 link = f"/proc/self/fd/{unnamed.fileno()}"
                 os.link(link, temporary, src_dir_fd=unnamed.fileno(), follow_symlinks=True)
                 os.replace(temporary, final)
             return
         with _open_named(temporary) as named:
-            _write(named, data, mode)
+            yield named
+            _settle(named, mode)
             if fcntl is not None:  # the lock is held to the end
                 os.replace(temporary, final)
         if fcntl is None:  # an open file cannot be moved
@@ -115,10 +138,10 @@ def _replace(final: Path, data: bytes, mode: int) -> None:
         raise
 
 
-def _write(file: BinaryIO, data: bytes, mode: int) -> None:
-    file.write(data)
+def _settle(file: BinaryIO, mode: int) -> None:
+    """Hand the permissions of the file that is replaced on, and wait until all is written."""
     file.flush()
-    if mode and hasattr(os, "fchmod"):  # a file that is replaced hands its permissions on
+    if mode and hasattr(os, "fchmod"):
         with suppress(OSError):
             os.fchmod(file.fileno(), stat.S_IMODE(mode))
     os.fsync(file.fileno())
@@ -170,6 +193,7 @@ def _remove_if_stale(entry: os.DirEntry[str]) -> None:
     descriptor = os.open(entry.path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(entry.path)
+        if os.fstat(descriptor).st_nlink:  # else its owner has begun another of the same name
+            os.unlink(entry.path)
     finally:
         os.close(descriptor)

@@ -27,7 +27,7 @@ def known_size(path: str | PathLike[str]) -> int:
     """
     status = os.stat(path)
     if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
-        raise FormatError(os.fspath(path), None, "this is a device, and a file is expected")
+        raise FormatError(os.fspath(path), None, "this is a device, not a file")
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
@@ -37,6 +37,6 @@ def read_stream(stream: BinaryIO, name: str) -> bytes:
     while chunk := stream.read(CHUNK_BYTES):
         data += chunk
         if len(data) > MAX_STREAM_BYTES:
-            problem = f"more than {MAX_STREAM_BYTES >> 30} GiB came, and no end is in sight"
+            problem = f"more than {MAX_STREAM_BYTES >> 30} GiB were read without an end"
             raise FormatError(name, None, f"{problem}: save it, and give the file's name")
     return bytes(data)

@@ -23,6 +23,17 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if 1e5 <= abs(value) < 1e12 else f"{value:.5g}"
 
 
+def counted(count: int, noun: str) -> str:
+    """Write how many there are.
+
+    >>> counted(1, "row"), counted(2000, "row"), counted(0, "column")
+    ('1 row', '2,000 rows', 'no columns')
+    """
+    if not count:
+        return f"no {noun}s"
+    return f"{count:,} {noun}{'s' * (count > 1)}"
+
+
 def shortened(values: Sequence[object] | npt.NDArray[Any], most: int = 6) -> str:
     """List the first of some values.
 
@@ -56,7 +67,7 @@ def figure(value: float, *, signed: bool = False) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share with about three digits; a tiny one is no zero.
+    """Write a share with about three digits; a tiny one is not written as zero.
 
     >>> percent(0.7474), percent(0.0125), percent(2e-5), percent(0.0)
     ('74.7%', '1.25%', '<0.01%', '0%')

@@ -18,11 +18,14 @@ import numpy as np
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
 from expecta.common.compiling import await_compiled, compile_beside
+from expecta.common.errors import DeviceError
 from expecta.common.progress import Progress
 from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
 from expecta.engine.algebra_kinds import AlgebraKind
 from expecta.engine.algebras import scratch, width
+from expecta.engine.cuda.choice import failed_on_card, on_card
+from expecta.engine.one_row import walk_one_row
 from expecta.engine.operands import Operands
 from expecta.engine.plan import Plan
 from expecta.engine.row_patterns import distinct_rows, number_patterns
@@ -63,6 +66,14 @@ def run_each(
     plan: Plan, algebra: Any, constants: Sequence[Callable[[], Floats]], evidence: Evidence
 ) -> list[Root]:
     """Walk the pair once for each table of constants; patterns and schedule are common to all."""
+    if on_card(plan, algebra, len(constants), len(evidence)):
+        try:
+            return _run_on_card(plan, algebra, constants, evidence)
+        except DeviceError as problem:
+            failed_on_card(problem)
+    n = len(evidence)
+    if n == 1 and (one := walk_one_row(plan, algebra, constants, evidence)) is not None:
+        return [Root(root[:1], root[1:2], np.zeros(1), root[2:, None]) for root in one]
     equal = _equal_rows(plan, evidence)
     if equal is not None:
         first, kind = equal
@@ -70,7 +81,6 @@ def run_each(
         return [Root(*(part[..., kind] for part in root)) for root in roots]
     sizes = Sizes.of(plan, width(algebra), scratch(algebra))
     tables = StateTables.of(evidence)
-    n = len(evidence)
     out = np.empty((len(constants), int(sizes.rows[-1]), n))
     per_row = max(1, int(sizes.cost.sum()))
     batch = max(64, min(MAX_CELLS // len(plan.cardinalities), MAX_PRODUCTS // per_row))
@@ -89,6 +99,16 @@ def run_each(
             start = stop
     log_scale = tables.log_scale()
     return [Root(root[0], root[1], log_scale, root[2:]) for root in out]
+
+
+def _run_on_card(
+    plan: Plan, algebra: Any, constants: Sequence[Callable[[], Floats]], evidence: Evidence
+) -> list[Root]:
+    from expecta.engine.cuda.cuda_run import run_on_card
+
+    log_scale = StateTables.of(evidence).log_scale()
+    roots = run_on_card(plan, algebra, constants, evidence)
+    return [Root(q, exponent, log_scale, state) for q, exponent, state in roots]
 
 
 def _equal_rows(plan: Plan, evidence: Evidence) -> tuple[Ints, Ints] | None:

@@ -27,31 +27,8 @@ class StateTables:
 
     @classmethod
     def of(cls, evidence: Evidence) -> StateTables:
-        """Read the evidence. Cost: the cells of its states."""
-        tables = evidence.states
-        weight = np.concatenate([table.reshape(-1) for table in tables])
-        greatest = np.concatenate(
-            [np.repeat(table.max(axis=1, initial=0.0), table.shape[1]) for table in tables]
-        )
-        exponent = np.zeros_like(weight)
-        other = ~((greatest == 1.0) | (greatest == 0.0))
-        plain = not np.any(other)
-        other |= (weight > 0) & (weight < TINY)
-        if np.any(other):
-            # Weights may lie 600 decimal orders apart: divide fractions, subtract powers.
-            fraction, power = np.frexp(weight[other])
-            greatest_fraction, greatest_power = np.frexp(greatest[other])
-            power = np.where(fraction > 0, power - greatest_power, 0)
-            exponent[other] = -(-power // 256)
-            weight[other] = np.ldexp(fraction / greatest_fraction, power + -power // 256 * 256)
-        return cls(
-            evidence,
-            weight,
-            exponent,
-            start=np.cumsum([0, *(table.size for table in tables)]),
-            n_states=np.array([len(table) for table in tables]),
-            plain=plain,
-        )
+        """Read the evidence. Cost: the cells of its states, unless they are as they were."""
+        return cls(evidence, *_kept_tables(evidence.states))
 
     def some(self, variable: int, states: Ints) -> tuple[Floats, Floats]:
         """Return weights and exponents of some states of a variable, one after the other."""
@@ -67,3 +44,41 @@ class StateTables:
                 greatest = table.max(axis=1, initial=0.0)
                 total += np.log(np.where(greatest > 0.0, greatest, 1.0))[codes]
         return total
+
+
+Tables = tuple[Floats, Floats, Ints, Ints, bool]
+_kept: dict[tuple[int, ...], tuple[tuple[Floats, ...], Tables]] = {}  # by the states' addresses
+
+
+def _kept_tables(states: tuple[Floats, ...]) -> Tables:
+    """Return the tables of states: of a model that is asked again and again, from memory."""
+    key = tuple(map(id, states))
+    kept = _kept.get(key)
+    if kept is not None:
+        return kept[1]
+    found = _tables(states)
+    if not any(table.flags.writeable for table in states):  # what may change is not kept
+        if len(_kept) >= 8:
+            _kept.clear()
+        _kept[key] = states, found  # the states too, so that nothing else has their addresses
+    return found
+
+
+def _tables(states: tuple[Floats, ...]) -> Tables:
+    weight = np.concatenate([table.reshape(-1) for table in states])
+    greatest = np.concatenate(
+        [np.repeat(table.max(axis=1, initial=0.0), table.shape[1]) for table in states]
+    )
+    exponent = np.zeros_like(weight)
+    other = ~((greatest == 1.0) | (greatest == 0.0))
+    plain = not np.any(other)
+    other |= (weight > 0) & (weight < TINY)
+    if np.any(other):
+        # Weights may lie 600 decimal orders apart: divide fractions, subtract powers.
+        fraction, power = np.frexp(weight[other])
+        greatest_fraction, greatest_power = np.frexp(greatest[other])
+        power = np.where(fraction > 0, power - greatest_power, 0)
+        exponent[other] = -(-power // 256)
+        weight[other] = np.ldexp(fraction / greatest_fraction, power + -power // 256 * 256)
+    start = np.cumsum([0, *(table.size for table in states)])
+    return weight, exponent, start, np.array([len(table) for table in states]), plain

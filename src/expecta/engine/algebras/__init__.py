@@ -8,7 +8,13 @@ from expecta.engine.algebras import (
     moments_algebra,
     spectrum_algebra,
 )
-from expecta.engine.algebras.algebra_operations import constants, register, scratch, width
+from expecta.engine.algebras.algebra_operations import (
+    constants,
+    cuda_text,
+    register,
+    scratch,
+    width,
+)
 from expecta.engine.algebras.expectation_algebra import Expectation
 from expecta.engine.algebras.exponential_algebra import Exponential
 from expecta.engine.algebras.extremes_algebra import Extremes
@@ -22,6 +28,7 @@ __all__ = [
     "Moments",
     "Spectrum",
     "constants",
+    "cuda_text",
     "scratch",
     "width",
 ]

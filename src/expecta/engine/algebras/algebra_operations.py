@@ -45,6 +45,11 @@ def constants(algebra: Any, *given: Any) -> Floats:
     return _implementation(type(algebra), "constants")(algebra, *given)
 
 
+def cuda_text(algebra: Any) -> str:
+    """Return what the algebra does on a card: ``product`` and ``point``, and sums of its own."""
+    return str(_implementation(type(algebra), "CUDA"))
+
+
 def clear(algebra: Any, *rest: Any) -> None:
     """Set a state to the empty sum."""
     _implementation(type(algebra), "clear")(algebra, *rest)

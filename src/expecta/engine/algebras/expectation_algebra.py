@@ -20,6 +20,20 @@ class Expectation(NamedTuple):
     outputs: int
 
 
+CUDA = """
+static DEVICE INLINE void product(real* t, const real* x, const real* y, const real* c) {
+  t[0] = x[0] * y[0];
+  UNROLL
+  for (int k = 0; k < CHANNELS; ++k) t[1 + k] = c[k] * t[0] + (x[0] * y[1 + k] + x[1 + k] * y[0]);
+}
+static DEVICE INLINE void point(real* t, const real* c) {
+  t[0] = 1;
+  UNROLL
+  for (int k = 0; k < CHANNELS; ++k) t[1 + k] = c[k];
+}
+"""
+
+
 def constants(algebra: Expectation, phi: Floats) -> Floats:
     """Return φ itself."""
     return np.array(phi[:, : algebra.outputs], order="C")

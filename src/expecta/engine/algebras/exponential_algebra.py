@@ -24,6 +24,56 @@ class Exponential(NamedTuple):
     channels: int
 
 
+CUDA = """
+#define OWN_SUMS
+#define IS_MASS(i) false
+static DEVICE INLINE void near_one(double& number, double& exponent) {
+  if (number > 0) {
+    while (number < TINY) { number *= UNIT; exponent -= 1; }
+    while (number >= UNIT && number < INFINITY) { number *= TINY; exponent += 1; }
+  }
+}
+static DEVICE INLINE void clear(real* acc) {
+  UNROLL
+  for (int k = 0; k < 2 * CHANNELS; ++k) acc[k] = 0;
+}
+static DEVICE INLINE void product(real* t, const real* x, const real* y, const real* c) {
+  UNROLL
+  for (int k = 0; k < 2 * CHANNELS; k += 2) {
+    double number = x[k] * y[k], exponent = x[k + 1] + y[k + 1] + c[k + 1];
+    near_one(number, exponent);
+    number *= c[k];
+    near_one(number, exponent);
+    t[k] = number;
+    t[k + 1] = exponent;
+  }
+}
+static DEVICE INLINE void point(real* t, const real* c) {
+  UNROLL
+  for (int k = 0; k < 2 * CHANNELS; ++k) t[k] = c[k];
+}
+static DEVICE INLINE void add(real* acc, real w, const real* t) {
+  UNROLL
+  for (int k = 0; k < 2 * CHANNELS; k += 2) {
+    double number = w, exponent = t[k + 1];
+    near_one(number, exponent);
+    number *= t[k];
+    if (number > 0) {
+      near_one(number, exponent);
+      if (acc[k] > 0) {
+        double top = acc[k + 1] > exponent ? acc[k + 1] : exponent;
+        number = number * power(exponent - top) + acc[k] * power(acc[k + 1] - top);
+        exponent = top;
+      }
+      near_one(number, exponent);
+      acc[k] = number;
+      acc[k + 1] = exponent;
+    }
+  }
+}
+"""
+
+
 def constants(algebra: Exponential, phi: Floats, rates: Floats) -> Floats:
     """Return exp(λ φ) as numbers and exponents, outputs outermost."""
     assert algebra.channels == phi.shape[1] * len(rates)

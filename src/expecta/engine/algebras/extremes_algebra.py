@@ -17,6 +17,34 @@ class Extremes(NamedTuple):
     outputs: int
 
 
+CUDA = """
+#define OWN_SUMS
+#define IS_MASS(i) false
+static DEVICE INLINE void clear(real* acc) {
+  UNROLL
+  for (int k = 0; k < 2 * CHANNELS; k += 2) {
+    acc[k] = INFINITY;
+    acc[k + 1] = -INFINITY;
+  }
+}
+static DEVICE INLINE void product(real* t, const real* x, const real* y, const real* c) {
+  UNROLL
+  for (int k = 0; k < 2 * CHANNELS; ++k) t[k] = x[k] + y[k] + c[k / 2];
+}
+static DEVICE INLINE void point(real* t, const real* c) {
+  UNROLL
+  for (int k = 0; k < 2 * CHANNELS; ++k) t[k] = c[k / 2];
+}
+static DEVICE INLINE void add(real* acc, real, const real* t) {
+  UNROLL
+  for (int k = 0; k < 2 * CHANNELS; k += 2) {
+    acc[k] = t[k] < acc[k] ? t[k] : acc[k];
+    acc[k + 1] = t[k + 1] > acc[k + 1] ? t[k + 1] : acc[k + 1];
+  }
+}
+"""
+
+
 def constants(algebra: Extremes, phi: Floats) -> Floats:
     """Return φ itself."""
     return np.array(phi, order="C")

@@ -28,6 +28,62 @@ class Moments(NamedTuple):
     outputs: int
 
 
+CUDA = """
+#define OWN_SUMS
+#define IS_MASS(i) ((i) == 0)
+static DEVICE INLINE void clear(real* acc) {
+  UNROLL
+  for (int i = 0; i < WIDTH; ++i) acc[i] = 0;
+}
+static DEVICE INLINE void product(real* t, const real* x, const real* y, const real* c) {
+  t[0] = x[0] * y[0];
+  UNROLL
+  for (int output = 0; output < CHANNELS; ++output) {
+    const real *a = x + output * ORDER, *b = y + output * ORDER;  // a[k] is C_k / k!
+    real* o = t + output * ORDER;
+    o[1] = a[1] + b[1] + c[output];
+    UNROLL
+    for (int k = 2; k <= ORDER; ++k) {
+      real s = a[k] + b[k];
+      UNROLL
+      for (int j = 2; j < k - 1; ++j) s += a[j] * b[k - j];
+      o[k] = s;
+    }
+  }
+}
+static DEVICE INLINE void point(real* t, const real* c) {
+  clear(t);
+  t[0] = 1;
+  UNROLL
+  for (int output = 0; output < CHANNELS; ++output) t[1 + output * ORDER] = c[output];
+}
+static DEVICE INLINE void add(real* acc, real w, const real* t) {
+  real more = w * t[0], total = acc[0] + more;
+  real share = total > 0 ? more / total : (real)0, rest = total > 0 ? acc[0] / total : (real)0;
+  UNROLL
+  for (int output = 0; output < CHANNELS; ++output) {
+    real* o = acc + output * ORDER;
+    const real* a = t + output * ORDER;
+    real delta = a[1] - o[1], back = -share * delta, ahead = rest * delta;
+    UNROLL
+    for (int k = ORDER; k > 1; --k) {
+      real first = (real)1 / (k * (k - 1));
+      real b = first * back * back + o[2], f = first * ahead * ahead + a[2];
+      UNROLL
+      for (int j = 3; j <= k; ++j) {
+        real factor = (real)1 / (k - j + 1);
+        b = factor * b * back + o[j];
+        f = factor * f * ahead + a[j];
+      }
+      o[k] = rest * b + share * f;
+    }
+    o[1] += share * delta;
+  }
+  acc[0] = total;
+}
+"""
+
+
 def constants(algebra: Moments, phi: Floats) -> Floats:
     """Return φ itself: it only moves the mean."""
     return np.array(phi, order="C")

@@ -20,6 +20,22 @@ class Spectrum(NamedTuple):
     channels: int
 
 
+CUDA = """
+static DEVICE INLINE void product(real* t, const real* x, const real* y, const real* c) {
+  UNROLL
+  for (int k = 0; k < 2 * CHANNELS; k += 2) {
+    real a = x[k] * y[k] - x[k + 1] * y[k + 1], b = x[k] * y[k + 1] + x[k + 1] * y[k];
+    t[k] = c[k] * a - c[k + 1] * b;
+    t[k + 1] = c[k] * b + c[k + 1] * a;
+  }
+}
+static DEVICE INLINE void point(real* t, const real* c) {
+  UNROLL
+  for (int k = 0; k < 2 * CHANNELS; ++k) t[k] = c[k];
+}
+"""
+
+
 def constants(algebra: Spectrum, phi: Floats, t: Floats) -> Floats:
     """Return exp(i t φ) as real and imaginary parts, outputs outermost."""
     assert algebra.channels == phi.shape[1] * len(t)

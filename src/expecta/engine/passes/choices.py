@@ -53,6 +53,27 @@ def complete(
 
 
 @kernel
+def _single_values(rows: PassRows) -> Array:
+    """Return the value of each state that allows one, and -1 of others.  # (variables, states)."""
+    p, leaves = rows.p, rows.leaves
+    only = np.full((len(rows.codes), leaves.n_states.max()), -1, np.int64)
+    for v in range(len(p.variable)):
+        x = p.variable[v]
+        if x < 0:
+            continue
+        for state in range(leaves.n_states[x]):
+            at = leaves.state_at[x] + state * p.cardinality[v]
+            count = 0
+            for value in range(p.cardinality[v]):
+                if leaves.states[at + value] > 0.0:
+                    count += 1
+                    only[x, state] = value
+            if count > 1:
+                only[x, state] = -1
+    return only
+
+
+@kernel
 def draw(
     rows: PassRows,
     uniforms: Floats,
@@ -72,7 +93,9 @@ def draw(
     values = make_values(p, lanes)
     z, root = values.z, len(p.variable) - 1
     chosen = np.zeros(root + 1, np.int64)
-    # Running sums of the shares of a node's edges, made when a row first comes by.
+    only = _single_values(rows)
+    # Running sums of the shares of a node's edges, made when a row first comes by; those of a
+    # leaf depend on its state alone, which many rows share.
     sums = np.zeros(p.edge_start[p.node_start[root + 1]], np.float64)
     seen = np.full(p.node_start[root + 1], -1, np.int64)
     first_row, last_row = (first + skipped) // per_row, -(-(last + skipped) // per_row)
@@ -91,9 +114,13 @@ def draw(
                     x, n = p.variable[v], chosen[v]
                     node = p.node_start[v] + n
                     a, b = p.edge_start[node], p.edge_start[node + 1]
-                    if seen[node] != row + i:
-                        seen[node] = row + i
-                        state = codes[x, row + i] if x >= 0 else 0
+                    state = codes[x, row + i] if x >= 0 else 0
+                    if x >= 0 and only[x, state] >= 0:
+                        out[d, x] = only[x, state]
+                        continue
+                    key = state if x >= 0 else row + i
+                    if seen[node] != key:
+                        seen[node] = key
                         total = 0.0
                         for edge in range(a, b):
                             total += share(p, leaves, v, n, edge, state, z, i, lanes)

@@ -96,9 +96,12 @@ def _settle(
         total = 0.0
         for batch in range(n_batches):
             expected = expected_counts(layout, theta, rows, np.sort(order[batch::n_batches]))
-            new = expected.counts * (rows.weight.sum() / expected.weight)
-            step = next(steps)
-            counts = new if counts is None else (1 - step) * counts + step * new
+            scale, step = rows.weight.sum() / expected.weight, next(steps)
+            if counts is None:
+                counts = expected.counts * scale
+            else:
+                counts *= 1 - step
+                counts += (step * scale) * expected.counts
             theta = problem.prior.maximise(counts, theta)
             total += expected.log_likelihood
         history.append(_score(layout, theta, problem, total / rows.weight.sum()))

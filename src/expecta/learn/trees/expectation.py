@@ -16,9 +16,11 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from expecta.common.arrays import Floats, Ints
+from expecta.common.errors import DeviceError
 from expecta.common.kernels import kernel
 from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
+from expecta.engine.cuda.choice import failed_on_card, wanted
 from expecta.learn.trees.layout import TreeLayout
 from expecta.learn.trees.messages import (
     BlockBuffers,
@@ -38,6 +40,7 @@ BLOCK_BYTES = 1 << 21  # that the messages of a block of rows may take
 MAX_PARTS = 8  # in which sums over rows are made, whatever the number of threads ...
 MIN_PART_ROWS = 256  # ... of at least so many rows
 MAX_PART_BYTES = 1 << 27  # of all parts together
+MIN_CARD_PRODUCTS = 1e9  # multiply-adds from which on device="auto" takes a card
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +111,9 @@ class TreeRows:
 
 def log_likelihoods(layout: TreeLayout, theta: Floats, table: TreeRows) -> Floats:
     """Compute log-likelihoods. Cost: K² multiply-adds per row and node.  # (rows,)."""
+    found = _on_card(layout, theta, table, np.arange(len(table)), learn=False)
+    if found is not None:
+        return found[2]
     with _one_blas_thread():
         return _Run(layout, theta, table).up(np.arange(len(table)))
 
@@ -121,14 +127,32 @@ def expected_counts(
     3 K² multiply-adds per row and node.
     """
     rows = np.arange(len(table)) if rows is None else rows
-    with _one_blas_thread():
-        run = _Run(layout, theta, table)
-        sums, log_likelihood = run.down(rows)
-    transitions = sums.counts * theta[: len(sums.counts)]
-    counts = np.concatenate([transitions, sums.leaf[layout.value_index]])
+    found = _on_card(layout, theta, table, rows, learn=True)
+    if found is None:
+        with _one_blas_thread():
+            sums, likelihoods = _Run(layout, theta, table).down(rows)
+        found = sums.counts * theta[: len(sums.counts)], sums.leaf, likelihoods
+    transitions, values, log_likelihood = found
+    counts = np.concatenate([transitions, values[layout.value_index]])
     weight = table.weight[rows]
     total = float(weight[weight > 0] @ log_likelihood[weight > 0])
     return Counts(counts, float(np.sum(weight)), total)
+
+
+def _on_card(
+    layout: TreeLayout, theta: Floats, table: TreeRows, rows: Ints, *, learn: bool
+) -> tuple[Floats, Floats, Floats] | None:
+    """Do the same on a card, where the settings say so; None where they do not, or it failed."""
+    products = 3 * len(rows) * float(np.sum(layout.above.astype(float) * layout.states))
+    if not len(rows) or not wanted(lambda: products >= MIN_CARD_PRODUCTS):
+        return None
+    from expecta.learn.trees.card_passes import passes_on_card
+
+    try:
+        return passes_on_card(layout, theta, table, rows, learn=learn)
+    except DeviceError as problem:
+        failed_on_card(problem)
+    return None
 
 
 class _Run:

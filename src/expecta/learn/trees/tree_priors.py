@@ -128,7 +128,7 @@ class LatentPrior:
         states, above = layout.states.astype(np.int64), layout.above.astype(np.int64)
         sizes = states, above, layout.a_start, layout.b_start
         _maximise(sizes, self._curves, strengths, counts, theta, out)
-        return layout.normalised(out)
+        return out
 
     @cached_property
     def _curves(self) -> _Curves:
@@ -164,13 +164,15 @@ def _maximise(
     theta: Floats,
     out: Floats,
 ) -> None:
-    """Write counts and prior of all tables, up to the sums of their rows."""
+    """Write counts and prior of all tables, each row divided by its sum."""
     states, above, a_start, b_start = sizes
     for v in range(len(states)):
         k, first, ordered = states[v], curves.start[v], curves.ordered[v]
         card = curves.start[v + 1] - first
         table = counts[a_start[v] : a_start[v + 1]].reshape(above[v], k)
-        _transitions(table, strengths, out[a_start[v] : a_start[v + 1]].reshape(above[v], k))
+        to = out[a_start[v] : a_start[v + 1]].reshape(above[v], k)
+        _transitions(table, strengths, to)
+        _divide(to)
         table = counts[b_start[v] : b_start[v + 1]].reshape(k, card)
         to = out[b_start[v] : b_start[v + 1]].reshape(k, card)
         marginal = curves.marginal[first : first + card]
@@ -184,6 +186,19 @@ def _maximise(
         if ordered and k > 1:
             bins = slice(first, first + ordered)
             _smooth(table, curves.score[bins], curves.edge[bins], strengths.smoothing, to)
+        _divide(to)
+
+
+@helper
+def _divide(table: Floats) -> None:
+    """Divide every row by its sum; a row of zeros becomes even."""
+    rows, k = table.shape
+    for i in range(rows):
+        total = 0.0
+        for s in range(k):
+            total += table[i, s]
+        for s in range(k):
+            table[i, s] = table[i, s] / total if total > 0.0 else 1.0 / k
 
 
 @helper

@@ -1,0 +1,493 @@
+"""Run a compiled pair on a card: evidence in, the root's values out, as ``run`` does it here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.circuits.evidence import Evidence
+from expecta.common.arrays import Floats, Ints
+from expecta.common.progress import Progress
+from expecta.common.settings import current
+from expecta.engine.algebras import Exponential, cuda_text, width
+from expecta.engine.cuda.card_work import kept_on_card, on_the_card
+from expecta.engine.cuda.devices import Device, kernel_text
+from expecta.engine.cuda.pair_layout import OUT, Q_OUT, PairLayout, Stage, Sums
+from expecta.engine.plan import Plan
+from expecta.engine.state_tables import StateTables
+
+Array = npt.NDArray[Any]
+
+PLAIN, SCALED, POSTERIOR = range(3)  # what the edges of p weigh: see `walk.cu`
+MAX_STATE = 11  # numbers of a state that a thread keeps in registers
+MAX_TILE = 1 << 16  # rows
+TABLES = ((20_000, 1 << 16), (5_000, 1 << 13), (0, 243))  # from so many rows: their lanes
+MAX_CHUNKS = 256  # of channels, at a time
+GRAPH_ROWS = 4096  # up to which all launches of a batch are kept as one graph
+WARP, BLOCK = 32, 256
+MAX_OFFSET = 1 << 31  # pairs of numbers that a chunk's states take
+ROWS_FIRST = 1  # which blocks follow one another: see `walk.cu`
+MAX_ITEMS = 8  # of a level that a thread takes at most
+MIN_BLOCKS = 2048  # a card should have at a time
+MAX_GRID = 60_000  # blocks in the second direction
+
+_kept = kept_on_card()  # pairs, by their plans
+
+
+def run_on_card(
+    plan: Plan,
+    algebra: Any,
+    constants: Sequence[Callable[[], Floats]],
+    evidence: Evidence,
+) -> list[tuple[Floats, Floats, Floats]]:
+    """Walk the pair for each table of constants; return q, its exponent and the root's state.
+
+    Cost: the card's share of ``plan.n_joins`` products of states per row, no more launches than a
+    few per level of the vtree and tile of rows. In float32 states are divided by the
+    probability of the evidence on the way, and are good to about 1e-5 relative.
+    """
+    exponential = isinstance(algebra, Exponential)  # whose numbers no float32 holds
+    real = "float" if current().precision == "float32" and not exponential else "double"
+    tables = StateTables.of(evidence)
+    scaled = bool(tables.exponent.any() or plan.p.exponent.any())
+    weights = POSTERIOR if real == "float" else SCALED if scaled else PLAIN
+    per_edge = constants[0]().shape[1]
+
+    def walk(device: Device) -> Floats:
+        pair = _card_pair(device, plan, algebra, per_edge, tables, weights, real)
+        out = None if pair.too_small else pair.run(constants, tables)
+        if out is None:
+            pair.too_small = True  # remembered: the next call begins with exponents
+            pair = _card_pair(device, plan, algebra, per_edge, tables, SCALED, real)
+            out = pair.run(constants, tables)
+            assert out is not None
+        return out
+
+    return [(root[0], root[1], root[2:]) for root in on_the_card(walk)]
+
+
+def _card_pair(
+    device: Device,
+    plan: Plan,
+    algebra: Any,
+    per_edge: int,
+    tables: StateTables,
+    weights: int,
+    real: str,
+) -> CardPair:
+    kept: dict[Any, CardPair] = _kept.setdefault(plan, {})
+    n_states = tables.n_states
+    limit = next(limit for rows, limit in TABLES if len(tables.evidence) >= rows)
+    key = (id(device), type(algebra), tuple(algebra), n_states.tobytes(), limit, weights, real)
+    if key not in kept:
+        if len(kept) >= 16:  # evidence of ever new kinds
+            kept.clear()
+        kept[key] = CardPair(device, plan, algebra, per_edge, n_states, limit, weights, real)
+    return kept[key]
+
+
+def _channels(algebra: Any) -> int:
+    """Count the channels that a thread takes at once."""
+    head = width(algebra._replace(**{algebra._fields[-1]: 0}))
+    per = width(algebra._replace(**{algebra._fields[-1]: 1})) - head
+    return int(min(algebra[-1], max(1, (MAX_STATE - head) // per)))
+
+
+class CardPair:
+    """A pair on a device, for one algebra and evidence of so many states per variable."""
+
+    def __init__(
+        self,
+        device: Device,
+        plan: Plan,
+        algebra: Any,
+        per_edge: int,
+        n_states: Ints,
+        max_patterns: int,
+        weights: int,
+        real: str,
+    ) -> None:
+        self.device, self.plan, self.weights = device, plan, weights
+        self.too_small = False
+        channels = algebra[-1]
+        self.channels = _channels(algebra) if channels else 0
+        self.n_chunks = -(-channels // self.channels) if channels else 1
+        self.head = width(algebra._replace(**{algebra._fields[-1]: 0}))
+        self.width = width(algebra._replace(**{algebra._fields[-1]: self.channels}))
+        self.whole_width = width(algebra)
+        self.vectors = (self.width + 1) // 2
+        self.real = np.dtype(np.float32 if real == "float" else np.float64)
+        self.per_edge = self.channels * (per_edge // channels) if channels else 0
+        self.run_size = 8 if self.width <= 2 else 4 if self.width <= 4 else 2
+        options = {
+            "REAL": real,
+            "CODE": "unsigned char" if n_states.max(initial=1) <= 256 else "int",
+            "WIDTH": self.width,
+            "CHANNELS": self.channels,
+            "CONSTANTS": self.per_edge,
+            "WEIGHTS": weights,
+            "BLOCKS": 5 if self.width <= 2 else 4 if self.width <= 4 else 1,
+            "RUN": self.run_size,
+            "ROWS_FIRST": ROWS_FIRST,
+            "ORDER": algebra[0] if len(algebra) > 1 else 1,
+        }
+        self.code = np.dtype(np.uint8 if options["CODE"] == "unsigned char" else np.int32)
+        text = kernel_text("expecta.engine.cuda", "walk.cu", cuda_text(algebra))
+        self.kernels = device.compile(text, tuple((k, str(v)) for k, v in options.items()))
+        self.layout = PairLayout.of(plan, n_states, max_patterns)
+        none, one = (self.layout.layers(tile, self.vectors)[1:] for tile in (0, 1))
+        self.sizes = none, (one[0] - none[0], one[1] - none[1])  # fixed, and per row
+        self._put_lists()
+        self.tile = self.chunks = 0
+        self.in_tables: tuple[Floats, Floats, Array] | None = None
+
+    def _put_lists(self) -> None:
+        """Copy what depends neither on rows nor on constants."""
+        layout, plan = self.layout, self.plan
+
+        def ints(array: Array) -> Any:
+            return self.device.put(np.asarray(array, np.int32))
+
+        self.terms = ints(layout.terms)
+        self.edges = (
+            ints(layout.edge_nodes),
+            self.device.put(plan.p.mantissa),
+            self.device.put(plan.p.exponent),
+        )
+        self.target, self.pair_p = ints(plan.p.target), ints(plan.pairs.pair_p)
+        self.mix_half = ints(plan.pairs.mix_half)
+        self.node_cell, self.pair_cell = (
+            ints(layout.leaves.node_cell),
+            ints(layout.leaves.pair_cell),
+        )
+        self.meetings = ints(layout.leaves.meetings)
+        self.subtree_start = ints(layout.subtree_start)
+        self.subtree_variables = ints(layout.subtree_variables)
+        self.stages = []
+        for stage in (layout.tables, layout.rows):
+            records, starts = self._split_runs(stage)
+            lists = [ints(stage.nodes.record), ints(records), starts]
+            for sums in (stage.first, stage.late):
+                lists += [ints(sums.record), ints(sums.node)]
+            self.stages.append((stage, lists))
+
+    def _split_runs(self, stage: Stage) -> tuple[Array, Ints]:
+        """Cut runs to what a thread sums at once, and say where those of a level begin."""
+        first, pairs, terms, edge, step = stage.runs.T
+        parts = -(-pairs // self.run_size)
+        which = np.repeat(np.arange(len(pairs)), parts)
+        u = (np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts)) * self.run_size
+        pair = first[which] + u
+        layer = stage.run_layer[which]
+        half = self.plan.pairs.mix_start[first[which]]
+        count = np.minimum(self.run_size, pairs[which] - u)
+        number = pair - self.plan.pairs.pair_start[layer]
+        edge = edge[which] + u * step[which]
+        columns = [layer, number, count, half, terms[which], edge, step[which], pair]
+        return np.stack(columns, 1), np.cumsum([0, *parts])[stage.run_start]
+
+    # -- memory -----------------------------------------------------------------------
+
+    def _place(self, n: int, chunks: int) -> None:
+        """Take memory for tiles of rows and chunks of channels."""
+        layout, size = self.layout, 2 * self.real.itemsize
+        (fixed, _), (lane, lane_q) = self.sizes
+        memory = self.device.memory
+        per_row = lane * size + lane_q * 16 + 8 * (2 + self.width) + 4 * len(layout.frontier)
+        wanted = min(-(-n // WARP) * WARP, MAX_TILE)
+        most = min(memory // max(1, per_row), (MAX_OFFSET - fixed) // max(1, lane))
+        tile = max(WARP, min(wanted, most // WARP * WARP))
+        fits = memory // max(1, (fixed + lane * tile) * size + 8 * self.width * tile)
+        chunks = max(1, min(chunks, fits, MAX_CHUNKS))
+        if self.tile >= tile and self.chunks >= chunks:
+            return
+        self.tile, self.chunks = tile, chunks
+        fields, states, probabilities = layout.layers(tile, self.vectors)
+        put, empty = self.device.put, self.device.empty
+        self.z_size = states
+        self.Z = empty(2 * states * chunks, self.real)
+        self.Q = empty(probabilities, np.float64)
+        self.K = empty(probabilities if self.weights else 1, np.float64)
+        self.maps = empty(len(layout.frontier) * tile, np.int32)
+        self.out = empty((2 + chunks * self.width) * tile, np.float64)
+        self.codes = empty(len(self.plan.cardinalities) * tile, self.code)
+        self.flag = put(np.zeros(1, np.int32))
+        self.layers = put(fields.astype(np.int32))
+        leaves, stride = layout.leaves, layout.patterns
+        layer, node, state = leaves.node.T
+        self.node_to = put(fields[layer, Q_OUT] + node * stride[layer] + state)
+        layer, pair, state, node = leaves.pair.T
+        to = fields[layer, OUT] + pair * self.vectors * stride[layer] + state
+        self.pair_to = put(np.stack([to, fields[layer, Q_OUT] + node * stride[layer] + state], 1))
+        self.in_tables = None
+        self.graphs: dict[Any, Any] = {}
+
+    # -- launches ---------------------------------------------------------------------
+
+    def _levels(self, which: int, lanes: int, chunks: int) -> None:
+        """Launch the levels of the tables (0) or of the rows (1)."""
+        stage, (nodes, runs, run_start, *sums) = self.stages[which]
+        launch, kernels, i, q = self.device.launch, self.kernels, np.int32, np.int64
+        where = (self.maps, q(self.tile))
+        for level in range(stage.n_levels):
+            n = int(stage.lanes[level]) or lanes
+            across = -(-n // WARP)
+            log_across = i(WARP.bit_length() - 1)
+            a, b = (int(at) for at in stage.nodes.start[level : level + 2])
+            if b > a:
+                chunk, blocks = _blocks(b - a, across)
+                launch(
+                    kernels["probabilities"],
+                    _grid(blocks, across, 1),
+                    (
+                        self.layers,
+                        nodes,
+                        i(a),
+                        i(b),
+                        i(chunk),
+                        *self.edges,
+                        self.Q,
+                        self.K,
+                        *where,
+                        i(n),
+                        log_across,
+                        self.flag,
+                    ),
+                )
+            for phase, record, node in (
+                (stage.first, sums[0], sums[1]),
+                (stage.late, sums[2], sums[3]),
+            ):
+                self._sums(phase, level, record, node, n, across, chunks)
+            a, b = int(run_start[level]), int(run_start[level + 1])
+            if b > a:
+                launch(
+                    kernels["runs"],
+                    _grid(-(-(b - a) // (BLOCK // WARP)), across, chunks),
+                    (
+                        self.layers,
+                        runs,
+                        i(a),
+                        i(b),
+                        self.mix_half,
+                        self.pair_p,
+                        self.Z,
+                        q(self.z_size),
+                        *self.edges,
+                        self.Q,
+                        self.K,
+                        *where,
+                        i(n),
+                        log_across,
+                    ),
+                )
+
+    def _sums(
+        self, phase: Sums, level: int, record: Any, node: Any, n: int, across: int, chunks: int
+    ) -> None:
+        """Launch the sums of one phase of a level."""
+        i, q = np.int32, np.int64
+        a, b = int(phase.small[level]), int(phase.small[level + 1])
+        large = int(phase.large[level + 1] - phase.large[level])
+        chunk, blocks = _blocks(b - a, across)
+        if large + blocks:
+            self.device.launch(
+                self.kernels["states"],
+                _grid(large + blocks, across, chunks),
+                (
+                    self.layers,
+                    record,
+                    node,
+                    i(phase.large[level]),
+                    i(large),
+                    i(a),
+                    i(b),
+                    i(chunk),
+                    self.terms,
+                    self.constants,
+                    q(self.c_size),
+                    self.Z,
+                    q(self.z_size),
+                    *self.edges,
+                    self.Q,
+                    self.K,
+                    self.maps,
+                    q(self.tile),
+                    i(n),
+                    i(WARP.bit_length() - 1),
+                ),
+            )
+
+    def _make_tables(self, states: StateTables, constants: Array, chunks: int) -> None:
+        """Compute all layers below the frontier, unless they are as they were."""
+        old = self.in_tables
+        new = (states.weight, states.exponent, constants)
+        if old and all(a is b or np.array_equal(a, b) for a, b in zip(old, new, strict=True)):
+            return
+        device, kernels, i, q = self.device, self.kernels, np.int32, np.int64
+        self.constants = device.put(constants.astype(self.real))
+        self.c_size = constants[0].size
+        weights = device.put(np.concatenate([states.weight, states.exponent]))
+        leaf = (self.target, *self.edges[1:], weights, q(len(states.weight)))
+        n = len(self.layout.leaves.node)
+        device.launch(
+            kernels["leaf_probabilities"],
+            (-(-n // BLOCK), 1, 1),
+            (self.node_cell, self.node_to, i(n), *leaf, self.Q, self.K, self.flag),
+        )
+        n = len(self.layout.leaves.pair)
+        if n:
+            device.launch(
+                kernels["leaf_states"],
+                (-(-n // BLOCK), 1, chunks),
+                (
+                    self.pair_cell,
+                    self.pair_to,
+                    i(n),
+                    self.meetings,
+                    *leaf,
+                    self.constants,
+                    q(self.c_size),
+                    self.Z,
+                    q(self.z_size),
+                    self.Q,
+                    self.K,
+                ),
+            )
+        self._levels(0, 0, chunks)
+        self.in_tables = new
+        self.graphs.clear()  # they hold the address of the constants
+
+    def lanes(self, n: int) -> int:
+        """Return for how many lanes rows are walked: few are rounded up, to share graphs."""
+        return n if n > GRAPH_ROWS else min(self.tile, 1 << max(5, (n - 1).bit_length()))
+
+    def walk_rows(self, lanes: int, chunks: int) -> None:
+        """Walk the rows whose codes are on the device."""
+        kept = self.graphs if lanes <= GRAPH_ROWS else None
+        key = (lanes, chunks)
+        self.device.replay(kept, key, lambda: self._launch_rows(lanes, chunks))
+
+    def _launch_rows(self, lanes: int, chunks: int) -> None:
+        """Launch everything that rows need."""
+        device, kernels, i, q = self.device, self.kernels, np.int32, np.int64
+        layout, across = self.layout, -(-lanes // BLOCK)
+        subtrees, where = len(layout.frontier), (self.maps, q(self.tile))
+        device.launch(
+            kernels["number"],
+            (across, min(subtrees, 64), 1),
+            (
+                self.codes,
+                q(lanes),
+                i(lanes),
+                self.subtree_start,
+                self.subtree_variables,
+                i(subtrees),
+                *where,
+            ),
+        )
+        self._levels(1, lanes, chunks)
+        root = len(layout.patterns) - 1
+        in_table = bool(layout.patterns[root])
+        has_pair = len(self.plan.pairs.pair_p) > 0
+        device.launch(
+            kernels["finish"],
+            (across, 1, chunks),
+            (
+                self.layers,
+                i(root),
+                i(0 if in_table else -1),
+                self.Z,
+                q(self.z_size),
+                self.Q,
+                self.K,
+                *where,
+                self.flag,
+                self.out,
+                q(lanes),
+                i(lanes),
+                i(has_pair),
+            ),
+        )
+
+    # -- rows -------------------------------------------------------------------------
+
+    def run(self, constants: Sequence[Callable[[], Floats]], states: StateTables) -> Floats | None:
+        """Return q, exponent and state of the root for each table of constants and row.
+
+        None where a probability is too small to do without exponents.
+        """
+        evidence = states.evidence
+        n = len(evidence)
+        has_pair = len(self.plan.pairs.pair_p) > 0
+        total = len(constants) * self.n_chunks if has_pair else 1
+        per = self.width - self.head
+        rows = 2 + (self.whole_width if has_pair else 0)
+        out = np.empty((len(constants), rows, n))
+        self._place(n, total)
+        todo = self._chunks(constants)
+        done = 0
+        with Progress("rows", n * len(constants)) as progress:
+            while done < total:
+                group = np.stack(list(islice(todo, self.chunks)))
+                self._make_tables(states, group, len(group))
+                for start in range(0, n, self.tile):
+                    part = slice(start, min(n, start + self.tile))
+                    root = self._some_rows(evidence, part, len(group))
+                    if np.isnan(root[1, 0]):
+                        return None
+                    out[:, :2, part] = root[:2]
+                    for k in range(len(group) if has_pair else 0):
+                        table, chunk = divmod(done + k, self.n_chunks)
+                        state = root[2 + k * self.width : 2 + (k + 1) * self.width]
+                        at = 2 + self.head + chunk * per
+                        out[table, 2 : 2 + self.head, part] = state[: self.head]
+                        last = min(rows, at + per)  # the last chunk may have channels to spare
+                        out[table, at:last, part] = state[self.head : self.head + last - at]
+                    progress.advance((part.stop - start) * len(group) // self.n_chunks)
+                done += len(group)
+        return out
+
+    def _chunks(self, constants: Sequence[Callable[[], Floats]]) -> Iterator[Array]:
+        """Yield g's constants for a few channels at a time.  # (edges, constants per edge)."""
+        for table in constants:
+            values = table()
+            wide = np.zeros((len(values), self.n_chunks * max(1, self.per_edge)))
+            wide[:, : values.shape[1]] = values
+            yield from np.moveaxis(wide.reshape(len(values), self.n_chunks, -1), 1, 0)
+
+    def _some_rows(self, evidence: Evidence, part: slice, chunks: int) -> Floats:
+        """Walk one tile.  # (2 + chunks · width, rows)."""
+        n = part.stop - part.start
+        lanes = self.lanes(n)
+        codes = np.zeros((len(evidence.codes), lanes), self.code)
+        for row, code in zip(codes, evidence.codes, strict=True):
+            row[:n] = code[part]
+        self.device.fill(self.codes, codes)
+        self.walk_rows(lanes, chunks)
+        root = np.empty((2 + chunks * self.width, lanes))
+        self.device.get(self.out, root)
+        return root[:, :n]
+
+
+def _grid(items: int, across: int, chunks: int) -> tuple[int, int, int]:
+    return (across, items, chunks) if ROWS_FIRST else (items, across, chunks)
+
+
+def _blocks(count: int, across: int) -> tuple[int, int]:
+    """Return how many items of a level a thread takes, and how many blocks that makes.
+
+    Several, one after the other, save it the look at their layer; where there are few rows
+    more threads are better.
+    """
+    slots = BLOCK // WARP
+    chunk = 1
+    while chunk < MAX_ITEMS and -(-count // (2 * chunk * slots)) * across >= MIN_BLOCKS:
+        chunk *= 2
+    while -(-count // (chunk * slots)) > MAX_GRID:
+        chunk *= 2
+    return chunk, -(-count // (chunk * slots))

@@ -1,0 +1,147 @@
+"""Run kernels on a card."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.common.errors import DeviceError
+
+Array = npt.NDArray[Any]
+Options = tuple[tuple[str, str], ...]
+
+
+class Device(Protocol):
+    """Memory and kernels of one device."""
+
+    memory: int  # bytes that a walk may use
+    full: type[Exception]  # what is raised when memory is used up
+    failures: tuple[type[Exception], ...]  # what else may be raised
+
+    def compile(self, text: str, options: Options) -> dict[str, Any]:
+        """Compile the kernels of a text."""
+
+    def put(self, array: Array) -> Any:
+        """Copy an array to the device."""
+
+    def get(self, array: Any, out: Array) -> None:
+        """Copy an array from the device."""
+
+    def empty(self, size: int, dtype: Any) -> Any:
+        """Take memory."""
+
+    def launch(self, kernel: Any, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        """Start a kernel with blocks of 256 threads."""
+
+    def fill(self, array: Any, values: Array) -> None:
+        """Copy values to the begin of an array on the device."""
+
+    def replay(self, kept: dict[Any, Any] | None, key: Any, work: Callable[[], None]) -> None:
+        """Do the launches of ``work``; what is kept under the key may be replayed."""
+
+
+class CudaDevice:
+    """A card, by CuPy. One walk at a time; after a fork the child has none."""
+
+    def __init__(self) -> None:
+        try:
+            import cupy
+        except ImportError:
+            raise DeviceError(
+                "device='cuda' needs CuPy: pip install 'expecta[gpu]', or use device='cpu'"
+            ) from None
+        self.cupy = cupy
+        errors = cupy.cuda
+        self.full: type[Exception] = errors.memory.OutOfMemoryError
+        self.failures: tuple[type[Exception], ...] = (
+            errors.runtime.CUDARuntimeError,
+            errors.driver.CUDADriverError,
+            errors.compiler.CompileException,
+        )
+        try:
+            if cupy.cuda.runtime.getDeviceCount() < 1:
+                raise DeviceError("there is no CUDA card on this machine: use device='cpu'")
+            free, _ = cupy.cuda.runtime.memGetInfo()
+        except self.failures as problem:
+            raise DeviceError(f"no CUDA card can be used: {problem}; use device='cpu'") from None
+        self.memory = min(free // 4, 1 << 32)
+        self.stream = cupy.cuda.Stream(non_blocking=True)
+
+    def compile(self, text: str, options: Options) -> dict[str, Any]:
+        """Compile for the card at hand; CuPy keeps the result on disk."""
+        flags = ("-std=c++17", *(f"-D{name}={value}" for name, value in options))
+        module = self.cupy.RawModule(code=text, options=flags)
+        try:
+            return {name: module.get_function(name) for name in kernel_names(text)}
+        except self.full:
+            raise
+        except Exception as problem:  # of CuPy, NVRTC, or the search for its library
+            first = str(problem).partition("\n")[0]
+            raise DeviceError(
+                f"the card's kernels cannot be compiled ({first}): pip install 'expecta[gpu]' "
+                "brings NVRTC, or use device='cpu'"
+            ) from problem
+
+    def put(self, array: Array) -> Any:
+        """Copy an array to the card."""
+        with self.stream:
+            return self.cupy.asarray(np.ascontiguousarray(array))
+
+    def get(self, array: Any, out: Array) -> None:
+        """Copy an array from the card, and wait for it."""
+        with self.stream:
+            part = array.reshape(-1)[: out.size].reshape(out.shape)
+            if out.flags.c_contiguous:
+                part.get(stream=self.stream, out=out)
+            else:
+                out[...] = part.get(stream=self.stream)
+        self.stream.synchronize()
+
+    def empty(self, size: int, dtype: Any) -> Any:
+        """Take memory of the card."""
+        with self.stream:
+            return self.cupy.empty(max(1, size), dtype)
+
+    def launch(self, kernel: Any, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        """Start a kernel on this device's stream."""
+        with self.stream:
+            kernel(grid, (256,), tuple(arguments))
+
+    def fill(self, array: Any, values: Array) -> None:
+        """Copy values to the begin of an array on the card."""
+        with self.stream:
+            array[: values.size].set(values.reshape(-1), stream=self.stream)
+
+    def replay(self, kept: dict[Any, Any] | None, key: Any, work: Callable[[], None]) -> None:
+        """Do the work, and from the second time on replay it as one graph."""
+        if kept is None:
+            work()
+        elif key not in kept:
+            kept[key] = None
+            work()
+        elif kept[key] is None:
+            with self.stream:
+                self.stream.begin_capture()
+                work()
+                kept[key] = self.stream.end_capture()
+                kept[key].launch(self.stream)
+        else:
+            kept[key].launch(self.stream)
+
+
+def kernel_names(text: str) -> list[str]:
+    """Return the names of the kernels of a text."""
+    return re.findall(r'extern "C" KERNEL\([^)]*\) (\w+)\(', text)
+
+
+@cache
+def kernel_text(package: str, name: str, before: str = "") -> str:
+    """Put together what a compiler gets: types, a text such as an algebra's, and a file."""
+    prelude = (files("expecta.engine.cuda") / "prelude.cu").read_text("utf-8")
+    return "\n".join([prelude, before, (files(package) / name).read_text("utf-8")])

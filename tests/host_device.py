@@ -1,0 +1,167 @@
+"""The host as a device: the card's kernels by the host's compiler, one thread after the other.
+
+The threads of a kernel with barriers run as coroutines, in ascending order between two barriers or,
+by ``REVERSED``, in descending order: what depends on their order is a race.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+KINDS = {  # of arguments: in C, and here
+    "pointer": ("void*", ctypes.c_void_p),
+    "i64": ("long long", ctypes.c_longlong),
+    "int": ("int", ctypes.c_int),
+}
+COROUTINES = """
+#include <setjmp.h>
+#include <ucontext.h>
+#include <functional>
+static ucontext_t host_begin, host_thread;
+static jmp_buf host_block, host_place[256];
+static char host_stacks[256][1 << 16];
+static int host_at;
+static bool host_started[256], host_ended[256];
+static std::function<void()> host_work;
+void host_barrier() {
+  if (!_setjmp(host_place[host_at])) _longjmp(host_block, 1);
+}
+static void host_main() {
+  for (;;) {
+    host_work();
+    host_ended[host_at] = true;
+    host_barrier();
+  }
+}
+static void host_go_on() {
+  if (_setjmp(host_block)) return;
+  if (host_started[host_at]) _longjmp(host_place[host_at], 1);
+  host_started[host_at] = true;
+  getcontext(&host_thread);
+  host_thread.uc_stack.ss_sp = host_stacks[host_at];
+  host_thread.uc_stack.ss_size = sizeof(host_stacks[0]);
+  makecontext(&host_thread, host_main, 0);
+  swapcontext(&host_begin, &host_thread);
+}
+static void run_block() {
+  for (int t = 0; t < 256; ++t) host_ended[t] = false;
+  for (bool more = true; more;) {
+    more = false;
+    for (int u = 0; u < 256; ++u) {
+      host_at = REVERSED ? 255 - u : u;
+      if (host_ended[host_at]) continue;
+      threadIdx = {host_at, 0, 0};
+      host_go_on();
+      more |= !host_ended[host_at];
+    }
+  }
+}
+"""
+
+
+class HostDevice:
+    """The host as a device: each block and thread one after the other."""
+
+    full, failures = MemoryError, ()
+
+    def __init__(self, memory=1 << 26, *, descending=False):
+        self.memory, self.descending = memory, descending
+
+    def compile(self, text, options):
+        return _host_kernels(text, (*options, ("REVERSED", str(int(self.descending)))))
+
+    def put(self, array):
+        return np.array(array, order="C")
+
+    def get(self, array, out):
+        out[...] = array.reshape(-1)[: out.size].reshape(out.shape)
+
+    def fill(self, array, values):
+        array[: values.size] = values.reshape(-1)
+
+    def empty(self, size, dtype):
+        """Take memory, filled with what no kernel should read."""
+        return np.full(max(1, size), np.nan if np.dtype(dtype).kind == "f" else 0, dtype)
+
+    def launch(self, kernel, grid, arguments):
+        passed = [a.ctypes.data if isinstance(a, np.ndarray) else int(a) for a in arguments]
+        kernel(*grid, 256, *passed)
+
+    def replay(self, kept, key, work):
+        work()
+
+
+def _signatures(text):
+    """Return the kinds of the arguments of each kernel of a text."""
+    found = re.findall(r'extern "C" KERNEL\([^)]*\) (\w+)\((.*?)\) \{', text, re.DOTALL)
+    kernels = {}
+    for name, arguments in found:
+        plain = re.sub(r"/\*.*?\*/", "", arguments, flags=re.DOTALL)
+        kernels[name] = [
+            "pointer" if "*" in given else given.replace("const ", "").split()[0]
+            for given in plain.split(",")
+        ]
+    return kernels
+
+
+@cache
+def _host_kernels(text, options):
+    """Compile every kernel as a loop over its blocks and threads."""
+    signatures = _signatures(text)
+    barriers = "BARRIER;" in text
+    loops = []
+    for name, kinds in signatures.items():
+        given = ", ".join(f"{KINDS[kind][0]} a{k}" for k, kind in enumerate(kinds))
+        passed = ", ".join(
+            f"any(a{k})" if kind == "pointer" else f"a{k}" for k, kind in enumerate(kinds)
+        )
+        threads = (
+            "run_block();"
+            if barriers
+            else "for (int t = 0; t < threads; ++t) { threadIdx = {t, 0, 0}; host_work(); }"
+        )
+        loops.append(
+            f'extern "C" void host_{name}(int gx, int gy, int gz, int threads, {given}) {{\n'
+            "  gridDim = {gx, gy, gz}; blockDim = {threads, 1, 1};\n"
+            f"  {'' if barriers else 'auto '}host_work = [&] {{ {name}({passed}); }};\n"
+            "  for (int z = 0; z < gz; ++z) for (int y = 0; y < gy; ++y)\n"
+            f"    for (int x = 0; x < gx; ++x) {{ blockIdx = {{x, y, z}}; {threads} }}\n}}\n"
+        )
+    any_pointer = (
+        "struct any { void* p; any(void* p) : p(p) {} "
+        "template <class T> operator T*() { return (T*)p; } };"
+    )
+    source = "\n".join([text, any_pointer, COROUTINES if barriers else "", *loops])
+    flags = [f"-D{name}={value}" for name, value in (*options, ("ON_HOST", "1"))]
+    key = hashlib.sha256(repr((source, flags)).encode()).hexdigest()[:24]
+    library = Path(tempfile.gettempdir()) / f"expecta-kernels-{os.getuid()}" / f"{key}.so"
+    if not library.exists():
+        library.parent.mkdir(mode=0o700, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+            made = Path(folder) / "kernels.so"
+            command = ["c++", "-O1", "-std=c++17", "-w", "-shared", "-fPIC", "-Wl,-Bsymbolic"]
+            try:
+                subprocess.run(
+                    [*command, *flags, "-x", "c++", "-", "-o", str(made)],
+                    input=source.encode(),
+                    check=True,
+                )
+            except (OSError, subprocess.CalledProcessError) as problem:
+                raise RuntimeError(f"the host's C++ compiler failed: {problem}") from None
+            made.replace(library)
+    loaded = ctypes.CDLL(str(library))
+    kernels = {}
+    for name, kinds in signatures.items():
+        kernels[name] = loaded[f"host_{name}"]
+        kernels[name].argtypes = [ctypes.c_int] * 4 + [KINDS[kind][1] for kind in kinds]
+        kernels[name].restype = None
+    return kernels
