@@ -16,6 +16,7 @@ from expecta.learn.regression import LOSSES, Curve, grow, row_features
 from expecta.learn.regression.curves import MAX_GROUPS
 from expecta.learn.regression.gates import LeafNode, every_element
 from expecta.learn.regression.growth import FREE, Growth
+from expecta.learn.regression.held_out_trials import HeldOutLosses, Trial, smallest
 from expecta.learn.regression.newton import Problem, minimise
 from expecta.learn.regression.row_features import (
     FeatureTable,
@@ -468,6 +469,18 @@ def test_a_product_is_found():
     assert np.mean((grown.circuit(X) - y) ** 2) < 0.05
 
 
+def test_a_penalty_beyond_those_given_is_found():
+    X, y, cards = interacting()
+    options = {"ordered": [1], "fold": np.arange(600) % 4}
+    grown = learn(X, y, cards, penalties=(100.0, 300.0), **options)
+    alone = learn(X, y, cards, penalties=(100.0,), **options)
+    assert alone.penalty == 100.0
+    assert grown.penalty < 50.0
+    assert grown.held_out == grown.tried[grown.penalty][grown.n_splits]
+    assert grown.held_out < 0.8 * alone.held_out
+    assert grown.additive == alone.additive
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_additive_stays_so(seed):
     rng = np.random.default_rng(seed)
@@ -617,3 +630,28 @@ def test_circuits_of_folds_did_not_see_them():
     assert len(grown.folds) == 2
     assert again.folds[1] == grown.folds[1]
     assert again.folds[0] != grown.folds[0]
+
+
+@pytest.mark.parametrize(
+    ("gain", "noise", "least", "taken"),
+    [
+        (0.05, 10.0, 0, 2),  # more than a hundredth of the loss, though within a standard error
+        (0.005, 10.0, 0, 0),  # neither
+        (0.005, 0.01, 0, 2),  # more than a standard error
+        (0.005, 10.0, 1, 1),  # no smaller than it was
+    ],
+)
+def test_the_smallest_circuit_close_to_the_best_is_taken(gain, noise, least, taken):
+    rng = np.random.default_rng(0)
+    other = rng.normal(0, noise, 400)
+    of_size = {
+        size: HeldOutLosses(1.0 - share * gain + sign * (other - other.mean()), np.ones(400))
+        for size, share, sign in ((0, 0, 0), (1, 0, 0), (2, 1, 1))
+    }
+
+    class Grown(Trial):
+        def __init__(self):
+            self.losses = {size: held_out.mean for size, held_out in of_size.items()}
+            self._of_rows = of_size
+
+    assert smallest([Grown()], least) == taken

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from expecta.common.arrays import Floats, Ints
+from expecta.learn.information import edge_information, mutual_information
+from expecta.learn.pair_counts import PairCounts
 
 MAX_SHARE = 0.9  # rows are merged where that leaves at most this share of them
 
@@ -17,6 +20,7 @@ class WeightedRows:
 
     codes: Ints  # (rows, variables)
     weight: Floats  # (rows,)
+    pairs: PairCounts | None = None  # of all rows, where these are a sample
 
     def __getitem__(self, rows: Ints) -> WeightedRows:
         return WeightedRows(self.codes[rows], self.weight[rows])
@@ -24,6 +28,22 @@ class WeightedRows:
     def merged(self) -> WeightedRows:
         """Make equal rows one, with their weights added, and drop rows without weight."""
         return WeightedRows(*merge_rows(self.codes, self.weight))
+
+    def mutual_information(self, cardinalities: Ints) -> Floats:
+        """Return the mutual information of every pair of columns, of all rows."""
+        if self.pairs is not None:
+            return self.pairs.mutual_information()
+        return mutual_information(self.codes, cardinalities, self.weight)
+
+    def edge_information(self, groups: Sequence[Ints], *, pseudo_count: float) -> Floats:
+        """Return that of all rows, corrected for chance, with values joined to groups."""
+        if self.pairs is not None:
+            return self.pairs.joined(groups).edge_information(pseudo_count)
+        coarse = np.empty_like(self.codes)
+        for variable, group in enumerate(groups):
+            coarse[:, variable] = np.append(group, -1)[self.codes[:, variable]]
+        cards = np.array([int(group.max()) + 1 for group in groups], np.int32)
+        return edge_information(coarse, cards, self.weight, pseudo_count=pseudo_count)
 
     def value_counts(self, cardinalities: Ints) -> list[Floats]:
         """Count the known values of each column.  # (values,) each."""

@@ -12,7 +12,13 @@ from scipy.sparse import csr_array
 
 from expecta.common.arrays import Floats, Ints
 from expecta.learn.regression.curves import Curve
-from expecta.learn.regression.row_features import RowFeatures, normal_system, restricted
+from expecta.learn.regression.row_features import (
+    FeatureTable,
+    RowFeatures,
+    normal_system,
+    restricted,
+)
+from expecta.learn.regression.smoothness import Smoothing
 
 MAX_DENSE = 1200  # parameters of a context up to which its system is solved exactly
 
@@ -47,6 +53,7 @@ class ContextModel:
     """An additive model over a box of rows: a constant, and tables of chosen variables."""
 
     positions: Ints  # of the variables with a table, in the order of the vtree's leaves
+    bases: list[Floats]  # of these tables  (values, parameters) each
     block: csr_array  # its features by columns: a constant, then those of each table
     gram: Floats | None  # sums over pairs of features; None where there are too many
     penalty: csr_array
@@ -61,8 +68,11 @@ class ContextModel:
             diagonal = curvature * weight + self.penalty.diagonal()
             return lambda theta: theta / diagonal[:, None]
         matrix = curvature * self.gram + self.penalty.toarray()
-        factor = scipy.linalg.cho_factor(matrix, check_finite=False)
-        return lambda theta: scipy.linalg.cho_solve(factor, theta, check_finite=False)
+        # there are very many small systems: SciPy's own checks would cost more than the solutions
+        factor, failed = scipy.linalg.lapack.dpotrf(matrix, lower=1)
+        if failed:
+            raise np.linalg.LinAlgError("the system of a context is not positive definite")
+        return lambda theta: np.asarray(scipy.linalg.lapack.dpotrs(factor, theta, lower=1)[0])
 
 
 class ContextModels:
@@ -90,8 +100,24 @@ class ContextModels:
         penalty = shrinkage.sparse([self.curves[position] for position in positions], constant)
         gram = self._gram(rows, columns) if len(columns) < MAX_DENSE else None
         theta = np.zeros((1 + len(columns), k))
-        self.all.append(ContextModel(positions, block, gram, penalty, theta))
+        bases = [self.curves[position].basis for position in positions]
+        self.all.append(ContextModel(positions, bases, block, gram, penalty, theta))
         return len(self.all) - 1
+
+    def add_shared(self, table: FeatureTable, smoothing: Smoothing) -> None:
+        """Add the context of all rows, with rich tables as smooth as was chosen."""
+        constants = csr_array(np.ones((1, len(table.y))))
+        block = scipy.sparse.vstack([constants, table.rich_by_column], format="csr")
+        self.all.append(
+            ContextModel(
+                positions=np.arange(len(table.curves)),
+                bases=[curve.rich for curve in table.curves],
+                block=block,
+                gram=smoothing.gram,
+                penalty=smoothing.sparse_penalty,
+                theta=smoothing.theta.copy(),
+            )
+        )
 
     def _gram(self, rows: Ints, columns: Ints) -> Floats:
         """Return weighted sums over pairs of a context's features, its constant first."""

@@ -12,15 +12,21 @@ from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, Ints
 from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.growth import Growth, Splits
+from expecta.learn.regression.held_out_trials import (
+    Trial,
+    climb,
+    held_out_of,
+    mean_losses,
+    smallest,
+)
 from expecta.learn.regression.losses import LOSSES
 from expecta.learn.regression.row_features import FeatureTable
 from expecta.learn.regression.screening import ScreenedFeatures
+from expecta.learn.regression.smoothness import Smoothing, choose_smoothing, is_small
 from expecta.learn.regression.splits import GrowthOptions
 
-PATIENCE = 3  # rounds without a better held-out loss
-MIN_PROGRESS = 1e-3  # share by which it must fall to count as better
-CLOSE_TO_BEST = 1e-2  # the smallest circuit within this share of the best loss is taken
 TRIAL_SPLITS = 8  # by which penalties are compared
+MAX_PHASES = 4  # penalties that one circuit grows at, one after the other
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +65,10 @@ def grow(
     """Learn a regression or logistic circuit over a vtree from complete rows.
 
     For every penalty and fold a circuit grows on the other folds' rows until the loss on
-    the fold has not fallen for a few rounds. The penalty and number of splits of least mean
-    held-out loss are then used on all rows. Of over a thousand variables only the strongest have
+    the fold has not fallen for a few rounds. The penalty of least mean held-out loss, and the
+    smallest number of splits that differs from the best by noise at most, are then used on all
+    rows. How smooth the tables are that all rows share is chosen by these rows, column by
+    column. Of over a thousand variables only the strongest have
     tables; how many is chosen likewise.
 
     Parameters
@@ -79,7 +87,9 @@ def grow(
         Which fold each row is held out in, -1 for none; without it nothing is held out, and
         the first penalty and ``max_splits`` are used as they are.  # (rows,)
     penalties
-        Multiples of the default penalty to choose from.
+        Multiples of the default penalty of contexts to choose from. With several, the penalty moves
+        on from there once the splits are made, as long as the held-out loss clearly falls, and
+        splits go on at the new one.
     max_splits
         At most so many splits.
     keep_folds
@@ -100,50 +110,104 @@ def grow(
     link = "logistic" if loss == "logistic" else "identity"
     numbers = [] if fold is None else [f for f in np.unique(fold).tolist() if f >= 0]
     parts = [np.where(fold == f, 0.0, weight) for f in numbers]
-    trials: dict[float, list[_Trial]] = {}
+    trials: dict[float, list[Trial]] = {}
     tried: dict[float, dict[int, float]] = {}
     penalty, n_splits = penalties[0], max_splits
     if like is not None:
         features.n_kept = like.n_kept
         penalty, n_splits, tried = like.penalty, like.n_splits, like.tried
-    elif numbers:
 
-        def start(penalty: float) -> list[_Trial]:
-            made = (Growth(features.table(p), p, chosen_loss, penalty, options) for p in parts)
-            return [_Trial(growth, weight) for growth in made]
+    smoothings: dict[bytes, Smoothing | None] = {}
 
-        features.choose(lambda: _mean_losses(start(penalties[len(penalties) // 2]), 0)[0])
+    def begin(rows: Floats, penalty: float) -> Growth:
+        """Start a growth on rows of such weights; how smooth its tables are, only these decide."""
+        table, key = features.table(rows), rows.tobytes()
+        if key not in smoothings:
+            few = features.n_kept is None and is_small(table.curves, y.shape[1])
+            smoothings[key] = choose_smoothing(table, rows, chosen_loss) if few else None
+        return Growth(table, rows, chosen_loss, penalty, options, smoothings[key])
+
+    if like is None and numbers:
+
+        def start(penalty: float) -> list[Trial]:
+            growths = [begin(part, penalty) for part in parts]
+            for growth in growths:
+                growth.fit()
+            return [Trial(growth, weight) for growth in growths]
+
+        features.choose(lambda: mean_losses(start(penalties[len(penalties) // 2]), 0)[0])
         if features.n_kept is not None and len(codes) < codes.shape[1]:
             max_splits = 0  # no split can be told from noise
         for penalty in penalties:
             trials[penalty] = start(penalty)
-            tried[penalty] = _mean_losses(trials[penalty], min(TRIAL_SPLITS, max_splits))
+            tried[penalty] = mean_losses(trials[penalty], min(TRIAL_SPLITS, max_splits))
             report(f"penalty {penalty:g}: held out {min(tried[penalty].values()):.4g}")
         penalty = min(penalties, key=lambda penalty: min(tried[penalty].values()))
-        tried[penalty] = _mean_losses(trials[penalty], max_splits)
-        best = min(tried[penalty].values())
-        close = best * (1 + CLOSE_TO_BEST)
-        n_splits = min(size for size, loss in tried[penalty].items() if loss <= close)
 
-    def again(rows: Floats, made: Splits | None) -> Growth:
-        growth = Growth(features.table(rows), rows, chosen_loss, penalty, options)
-        if made is not None:
-            growth.replay(made, n_splits)
-        else:
-            growth.fit()
-            while growth.n_splits < n_splits and growth.step(n_splits - growth.n_splits):
-                report(f"{growth.n_splits} of {n_splits} splits")
-        if like is not None and like.n_kept is None:
-            growth.contexts.theta = like.theta
-        report(f"all parameters of {n_splits} splits")
+    def refitted(
+        rows: Floats,
+        made: Splits,
+        penalty: float,
+        theta: Floats | None = None,
+        *,
+        exact: bool = exact,
+    ) -> Growth:
+        """Fit all parameters after splits that are known."""
+        growth = begin(rows, penalty)
+        growth.replay(made, n_splits)
+        if theta is not None:
+            growth.contexts.theta = theta
         growth.fit(last=True, exact=exact)
         return growth
 
-    made = [trial.growth.made for trial in trials[penalty]] if trials else []
+    made: list[Splits] = []
+    thetas: list[Floats | None] = [None] * len(parts)  # where fits without a fold begin
+    phases: list[tuple[float, int]] = []  # penalties, and up to how many splits each was used
+
+    def refit(penalty: float) -> list[Trial]:
+        folds = zip(parts, made, thetas, strict=True)
+        growths = [refitted(p, m, penalty, t, exact=False) for p, m, t in folds]
+        thetas[:] = [growth.contexts.theta for growth in growths]
+        return [Trial(growth, weight) for growth in growths]
+
+    growing = trials.get(penalty, [])
+    while growing:
+        tried[penalty] |= mean_losses(growing, max_splits)
+        size = smallest(growing, n_splits if phases else 0)
+        if phases and size == n_splits:
+            break
+        n_splits = size
+        made, thetas[:] = [trial.growth.made for trial in growing], [None] * len(parts)
+        phases.append((penalty, n_splits))
+        if not n_splits or len(penalties) == 1:
+            break
+        before, (penalty, growing) = penalty, climb(refit, penalty)
+        tried.setdefault(penalty, {})[n_splits] = held_out_of(growing).mean
+        if penalty == before or len(phases) == MAX_PHASES:
+            break
+
+    def again(rows: Floats, made: Splits | None) -> Growth:
+        theta = thetas[0] if len(thetas) == 1 else None
+        if like is not None and like.n_kept is None:
+            theta = like.theta
+        if made is None:
+            made, theta = [], None
+            for phase, size in phases or [(penalty, n_splits)]:
+                growth = begin(rows, phase)
+                growth.replay(made, size)
+                if theta is not None:
+                    growth.contexts.theta = theta
+                growth.fit()
+                while growth.n_splits < size and growth.step(size - growth.n_splits):
+                    report(f"{growth.n_splits} of {size} splits")
+                made, theta = growth.made, growth.contexts.theta
+        report(f"all parameters of {n_splits} splits")
+        return refitted(rows, made, penalty, theta)
+
     folds = []
     if keep_folds:
-        folds = [again(*part).circuit(link) for part in zip(parts, made, strict=True)]
-    losses = tried.get(penalty, {})
+        fitted = (refitted(p, m, penalty, t) for p, m, t in zip(parts, made, thetas, strict=True))
+        folds = [growth.circuit(link) for growth in fitted]
     # the structure found without a single fold will do; of several none is that of all rows
     splits = like.splits if like is not None else made[0] if len(made) == 1 else None
     final = again(weight, splits)
@@ -151,55 +215,11 @@ def grow(
         circuit=final.circuit(link),
         penalty=penalty,
         n_splits=n_splits,
-        held_out=losses.get(n_splits, float("nan")),
-        additive=losses.get(0, float("nan")),
+        held_out=tried.get(penalty, {}).get(n_splits, float("nan")),
+        additive=tried.get(phases[0][0], {}).get(0, float("nan")) if phases else float("nan"),
         tried=tried,
         folds=folds,
         splits=final.made,
         theta=final.contexts.theta,
         n_kept=features.n_kept,
     )
-
-
-class _Trial:
-    """A growth without some rows, and their mean loss after each number of splits."""
-
-    def __init__(self, growth: Growth, weight: Floats) -> None:
-        self.growth, self._weight = growth, weight
-        growth.fit()
-        self._held_out = (growth.weight == 0) & (weight > 0)
-        self._waited = 0  # rounds since the best loss
-        self.losses: dict[int, float] = {}
-        self._score()
-
-    def run(self, max_splits: int) -> None:
-        """Grow until the loss has not fallen for some rounds."""
-        growth = self.growth
-        while self._waited < PATIENCE and growth.n_splits < max_splits:
-            if not growth.step(max_splits - growth.n_splits):
-                self._waited = PATIENCE
-                return
-            self._score()
-
-    def _score(self) -> None:
-        y, g = self.growth.table.y[self._held_out], self.growth.g[self._held_out]
-        losses = self.growth.loss.value(y, g).sum(axis=1)
-        now = float(np.average(losses, weights=self._weight[self._held_out]))
-        best = min(self.losses.values(), default=np.inf)
-        self._waited = 0 if now < best * (1 - MIN_PROGRESS) else self._waited + 1
-        self.losses[self.growth.n_splits] = now
-
-
-def _mean_losses(trials: list[_Trial], max_splits: int) -> dict[int, float]:
-    """Run trials; return the mean loss after each number of splits.
-
-    A trial that stopped counts as it was when it stopped.
-    """
-    for trial in trials:
-        trial.run(max_splits)
-    sizes = sorted({size for trial in trials for size in trial.losses})
-    losses = [
-        [trial.losses[max(s for s in trial.losses if s <= size)] for size in sizes]
-        for trial in trials
-    ]
-    return dict(zip(sizes, np.mean(losses, axis=0).tolist(), strict=True))

@@ -27,9 +27,10 @@ from expecta.learn.regression.gates import (
 from expecta.learn.regression.losses import Loss
 from expecta.learn.regression.newton import Problem, minimise
 from expecta.learn.regression.row_features import FeatureTable, product, transposed
+from expecta.learn.regression.smoothness import Smoothing
 from expecta.learn.regression.splits import GrowthOptions, Proposal, SplitSearch
 
-EXACT_GRADIENT = 1e-9  # relative norm, of the last fit
+EXACT_GRADIENT = 1e-10  # relative norm, of the last fit
 MIN_DROP, N_STEPS = 3e-4, 2  # of the others: share of the loss that a step must promise; steps
 VAST_ENTRIES, VAST_DROP = 1 << 25, 1e-4  # beyond so many numbers a last fit stops earlier
 COPY_COST = 0.1  # of an element that a split copies, in parameters
@@ -58,14 +59,18 @@ class Growth:
         loss: Loss,
         penalty: float,
         options: GrowthOptions,
+        smoothing: Smoothing | None = None,
     ) -> None:
         self.table, self.weight, self.loss, self.options = table, weight, loss, options
         self._shrinkage, shared = options.context.times(penalty), options.shared.times(penalty)
         self.contexts = ContextModels(table.fine, table.curves, weight, table.by_column)
         n, k = table.y.shape
         all_rows = np.arange(n, dtype=np.int32)
-        self.contexts.add(all_rows, np.arange(len(table.curves)), shared, FREE, k)
-        self.contexts.all[0].theta[0] = loss.start(table.y, weight)
+        if smoothing is not None:
+            self.contexts.add_shared(table, smoothing)
+        else:
+            self.contexts.add(all_rows, np.arange(len(table.curves)), shared, FREE, k)
+            self.contexts.all[0].theta[0] = loss.start(table.y, weight)
         self.root = additive_circuit(table.vtree, table.cardinalities, n)
         self.made: Splits = []
         self._estimates: dict[int, _Estimate] = {}  # by identity of the element
@@ -240,11 +245,10 @@ class Growth:
         constants = [context.theta[0] for context in self.contexts.all]
         for number, context in enumerate(self.contexts.all):
             start = 1
-            for position in context.positions.tolist():
-                curve = self.table.curves[position]
-                theta = context.theta[start : start + curve.size]
-                tables[number, int(self.table.order[position])] = curve.basis @ theta
-                start += curve.size
+            for position, basis in zip(context.positions.tolist(), context.bases, strict=True):
+                theta = context.theta[start : start + basis.shape[1]]
+                tables[number, int(self.table.order[position])] = basis @ theta
+                start += basis.shape[1]
         built: dict[int, builders.Leaf | builders.SketchedOr] = {}
 
         def build(node: LeafNode | OrNode) -> builders.Leaf | builders.SketchedOr:

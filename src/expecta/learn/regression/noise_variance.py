@@ -75,14 +75,25 @@ class NoiseVariance:
 
     def beside(self, g: RegressionCircuit) -> RegressionCircuit:
         """Return g with σ² as a second output: its parameters stand at the leaves."""
+        added, constant = self._edges(g)
+        weight = np.stack([g.weight[:, 0], added], axis=1)
+        return RegressionCircuit(g.structure, weight, [g.bias[0], constant])
+
+    def added(self, g: RegressionCircuit, factor: float = 1.0) -> RegressionCircuit:
+        """Return g with a multiple of σ² added."""
+        added, constant = self._edges(g)
+        weight = g.weight + factor * added[:, None]
+        return RegressionCircuit(g.structure, weight, g.bias + factor * constant)
+
+    def _edges(self, g: RegressionCircuit) -> tuple[Floats, float]:
+        """Return what each edge of a circuit, and its bias, adds to σ²."""
         s, square = g.structure, self.unit**2
         variable = s.vtree.variable[s.layer_of_node[s.node_of_edge]]
         added = np.zeros(s.n_edges)
         for number, table in enumerate(self.tables):
             edges = np.flatnonzero(variable == number)
             added[edges] = square * table[s.target[edges]]
-        weight = np.stack([g.weight[:, 0], added], axis=1)
-        return RegressionCircuit(s, weight, [g.bias[0], square * self.constant])
+        return added, square * self.constant
 
 
 class CodedRows(NamedTuple):

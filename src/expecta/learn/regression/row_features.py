@@ -138,6 +138,16 @@ class FeatureTable:
         return transposed(self.fine.rows)
 
     @cached_property
+    def rich(self) -> RowFeatures:
+        """The features of the tables that all rows share."""
+        return RowFeatures(self.codes, [curve.rich for curve in self.curves])
+
+    @cached_property
+    def rich_by_column(self) -> csr_array:
+        """The same by columns."""
+        return transposed(self.rich.rows)
+
+    @cached_property
     def coarse(self) -> RowFeatures:
         """A feature per group of values; of two groups the second."""
         bases = [np.eye(curve.n_groups)[curve.groups] for curve in self.curves]
