@@ -134,7 +134,7 @@ def test_parts_of_whole_cells_are_exact(seed):
         for k in range(3):
             rows = (row_part == k) & (training.weight > 0)
             assert totals.rows[k] == pytest.approx(rows.sum())
-            ours, theirs = sums.average(totals, k, None), training.average(rows, training.target)
+            ours, theirs = sums.average(totals, k, None), training.average(rows, None)
             assert (ours is None) == (theirs is None)
             if ours is not None:
                 np.testing.assert_allclose(
@@ -165,7 +165,7 @@ def test_a_row_that_has_all_the_weight():
     weight = np.zeros(len(training))
     weight[:2] = 1.0, 1e-20
     heavy = TrainingRows(training.columns, training.target, weight, "y")
-    average = heavy.average(weight > 0, heavy.target)
+    average = heavy.average(weight > 0, None)
     assert average.mean == pytest.approx(training.target[0])
     assert np.isnan(average.low)
 
@@ -179,3 +179,18 @@ def test_without_a_target_there_are_counts_only():
     assert totals.rows[0] == np.count_nonzero(training.weight)
     assert sums.average(totals, 0, None) is None
     assert sums.variance() is None
+
+
+def test_the_interval_of_a_share_stays_between_zero_and_one():
+    """Wilson's interval, by its own equation: |share - p| = z sqrt(p (1 - p) / n) at both ends."""
+    from expecta.tables.training_rows import average_from_sums
+
+    for hits, n in ((0, 3), (1, 9), (7, 7), (40, 100)):
+        found = average_from_sums(n, n, float(hits), float(hits), 0.0, True)
+        assert found.mean == pytest.approx(hits / n)
+        assert 0.0 <= found.low <= found.mean <= found.high <= 1.0
+        assert found.high > found.low
+        for end in (found.low, found.high):
+            if 0.0 < end < 1.0:
+                width = 1.959963984540054 * np.sqrt(end * (1 - end) / n)
+                assert abs(hits / n - end) == pytest.approx(width, rel=1e-9)

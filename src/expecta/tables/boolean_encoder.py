@@ -62,7 +62,20 @@ class BooleanEncoder(TableTransformer):
         self.n_bins = n_bins
 
     def fit(self, X: Any, y: object = None) -> BooleanEncoder:
-        """Learn which bins and categories occur."""
+        """Learn which bins and categories occur.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
+        y
+            Ignored.
+
+        Returns
+        -------
+        self
+            The same, which has learned.
+        """
         table = read_table(X)
         check_size(table)
         check_integer("n_bins", self.n_bins, 1)
@@ -85,7 +98,13 @@ class BooleanEncoder(TableTransformer):
         return self
 
     def transform(self, X: Any) -> Ints:
-        """Return the bits of a table's rows.  # (rows, bits) int8."""
+        """Return the bits of a table's rows.  # (rows, bits) int8.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
+        """
         check_is_fitted(self, "bits_")
         table = with_all_columns(read_table(X), self.feature_names_in_.tolist())
         out = np.zeros((table.n_rows, len(self.groups_)), np.int8)
@@ -101,7 +120,13 @@ class BooleanEncoder(TableTransformer):
         return out
 
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
-        """Return what every bit says."""
+        """Return what every bit says.
+
+        Parameters
+        ----------
+        input_features
+            Ignored.
+        """
         check_is_fitted(self, "bits_")
         return np.array([name for _, _, names in self.bits_ for name in names], object)
 

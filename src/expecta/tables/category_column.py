@@ -14,9 +14,13 @@ from expecta.common.errors import DomainError
 from expecta.common.text import suggestion
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column
+from expecta.tables.column_notes import ColumnNotes
 from expecta.tables.scalars import Scalar, canonical, key, number
 
 IDENTIFIER_SHARE = 0.9  # share of distinct values from which a column names rows
+DEFAULT_CATEGORIES = 64, 256  # smallest and largest default of max_categories
+ROWS_PER_CATEGORY = 25  # rows for each category beyond the smallest default
+MAX_GROUPED = 10_000  # names of rare categories that are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +29,7 @@ class CategoryColumn(Column):
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """A readable text for every value; that for the others is no category's."""
+        """A readable text for every value; that for the others is not a category's."""
         texts = [str(value) for value in self.values]
         times = Counter(texts)
         labels = [
@@ -43,27 +47,49 @@ class CategoryColumn(Column):
     def _code_of(self) -> dict[tuple[str, Scalar], int]:
         return {key(value): code for code, value in enumerate(self.values)}
 
-    def _find(self, level: Scalar) -> int | None:
+    def find(self, level: Scalar) -> int | None:
+        """Return the code of a category, in its canonical form; None where there is none."""
         if self.kind == "boolean" and not isinstance(level, bool) and level in (0, 1):
             level = bool(level)
-        return self._code_of.get(key(level))
+        code = self._code_of.get(key(level))
+        if code is None and isinstance(level, int | float | str):
+            code = self._code_of_text.get(_code_text(level))
+        return code
+
+    @cached_property
+    def _code_of_text(self) -> dict[str, int]:
+        """Codes by text, where categories are of one type: 501, 501.0 and "501" are one category.
+
+        A table from one file has codes as numbers, the same from another as texts.
+        """
+        if len({key(value)[0] for value in self.values}) != 1:
+            return {}
+        return {_code_text(value): code for code, value in enumerate(self.values)}
+
+    @cached_property
+    def _grouped(self) -> frozenset[tuple[str, Scalar]]:
+        return frozenset(map(key, self.grouped))
+
+    def is_grouped(self, value: Any) -> bool:
+        """Whether a value is a category of training that has no code of its own."""
+        return key(canonical(value)) in self._grouped
 
     def has(self, value: Any) -> bool:
         """Whether a value is one of the categories."""
-        return self._find(canonical(value)) is not None
+        return self.find(canonical(value)) is not None
 
     def encode(self, cells: Cells, *, unseen: str = "unknown") -> Ints:
         """Return the category of every cell; one never seen is "other" if that is a value."""
         codes, levels = cells.as_levels()
         rest = len(self.values) if self.other else -1
-        known = [self._find(level) for level in levels]
+        known = [self.find(level) for level in levels]
         if unseen == "error" and rest < 0 and None in known:
             used = set(np.unique(codes).tolist())
             for number_, level in enumerate(levels):
                 if known[number_] is None and number_ in used:
                     raise DomainError(
-                        f"column {self.name!r} has the value {level!r}, which training did not; "
-                        f"use unseen='unknown' to treat it as missing; "
+                        f"column {self.name!r} has the value {level!r}, which is not in the "
+                        f"training data; use unseen='unknown' to treat it as missing; "
                         + suggestion(level, self.labels, "known are")
                     )
         table = np.array([rest if code is None else code for code in known] + [-1], np.int32)
@@ -84,22 +110,37 @@ class CategoryColumn(Column):
 
     def code(self, value: Any) -> int:
         """Return the value for a category, or for the text that the labels show for it."""
-        code = self._find(canonical(value))
+        code = self.find(canonical(value))
         if code is None and isinstance(value, str) and value in self.labels:
             code = self.labels.index(value)
+        if code is None and self.is_grouped(value):
+            code = len(self.values)
         if code is None:
-            rest = f" of its own; it may be one of {self.labels[-1]!r}" if self.other else ""
+            known = [*self.labels, *map(str, self.grouped)]
             raise DomainError(
-                f"column {self.name!r} has no value {value!r}{rest}; "
-                + suggestion(value, self.labels, "it takes")
+                f"column {self.name!r} has no value {value!r}; "
+                + suggestion(value, known, "it takes")
             )
         return code
 
 
+def _code_text(value: Scalar) -> str:
+    """Write a category as a code: whole numbers without a decimal point."""
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if whole else str(value)  # type: ignore[arg-type]
+
+
 def fit_categories(
-    cells: Cells, weight: Floats | None, max_categories: int, notes: list[str]
+    cells: Cells,
+    weight: Floats | None,
+    max_categories: int | None,
+    notes: ColumnNotes,
+    rows: int | None = None,
 ) -> CategoryColumn:
-    """Learn a column's categories: the most frequent, and one value for all further ones."""
+    """Learn a column's categories: the most frequent, and one value for all further ones.
+
+    ``rows`` says how many rows the cells are of, where they are not one of each.
+    """
     codes, levels = cells.as_levels()
     known = codes >= 0
     counts = np.bincount(
@@ -111,29 +152,28 @@ def fit_categories(
         seen = counts > 0
         levels = tuple(level for level, used in zip(levels, seen.tolist(), strict=True) if used)
         counts = counts[seen]
-    rows = int(np.sum(known if weight is None else known & (weight > 0)))
+    if rows is None:
+        rows = int(np.sum(known if weight is None else known & (weight > 0)))
     used = int(np.sum(counts > 0))
+    if max_categories is None:
+        max_categories = int(np.clip(rows // ROWS_PER_CATEGORY, *DEFAULT_CATEGORIES))
     other = len(levels) > max_categories
+    grouped: tuple[Scalar, ...] = ()
     if other:
         if used > max_categories and used > IDENTIFIER_SHARE * rows:
             kept = np.zeros(0, np.int64)
-            notes.append(
-                f"column {name!r} has a distinct value in nearly every row, like an identifier; "
-                f"it is one value 'other' and carries no information"
-            )
+            notes.add("identifier", name)
         else:
             kept = np.sort(np.argsort(-counts, kind="stable")[: max_categories - 1])
-            notes.append(
-                f"column {name!r} has {len(levels)} categories; the {max_categories - 1} most "
-                f"frequent are kept and the rest are one value 'other'"
-            )
+            if not notes.has(name):  # nor is it perhaps no column of categories
+                notes.add("many", name, f"{len(levels)}, {max_categories - 1}")
+            order = np.argsort(-counts, kind="stable")[max_categories - 1 :]
+            grouped = tuple(levels[i] for i in order[:MAX_GROUPED].tolist() if counts[i] > 0)
         rest = counts.sum() - counts[kept].sum()
         levels = tuple(levels[i] for i in kept.tolist())
         counts = np.append(counts[kept], max(rest, 0.0))
     elif used == 1:
-        notes.append(f"column {name!r} has the same value in every row")
+        notes.add("constant", name)
     elif cells.declared and used < len(levels):
-        notes.append(
-            f"column {name!r} declares {len(levels) - used} categories that do not occur in it"
-        )
-    return CategoryColumn(name, kind, cells.dtype, len(counts), counts, levels, other)
+        notes.add("declared", name, str(len(levels) - used))
+    return CategoryColumn(name, kind, cells.dtype, len(counts), counts, levels, other, grouped)

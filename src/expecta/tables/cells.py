@@ -123,7 +123,10 @@ def from_numpy(name: str, array: npt.NDArray[Any], zone: str | None = None) -> C
         return Cells(name, kind, dtype, _microseconds(array, unit), zone=zone)
     if array.dtype.kind in "OUSTVc":
         return from_list(name, array.tolist(), dtype)
-    raise DomainError(f"column {name!r} has the type {array.dtype}, which is no kind of data here")
+    raise DomainError(
+        f"column {name!r} has the type {array.dtype}, which is not supported; convert it to "
+        f"numbers, texts or times"
+    )
 
 
 def _microseconds(array: npt.NDArray[Any], unit: tuple[str, int]) -> Floats:

@@ -42,8 +42,9 @@ class Column:
         How many values the variable has.
     counts
         Training weight of each value.
-    values, other
-        The categories; whether a last value stands for all further ones.
+    values, other, grouped
+        The categories; whether a last value stands for all further ones; the most frequent of
+        these.
     edges
         Inner edges of the bins: value j stands for ``edges[j-1] <= x < edges[j]``.
     means, stds, lows, highs
@@ -53,6 +54,13 @@ class Column:
         Numbers are multiples of this; 0 where they are not.
     zone
         The time zone of times that have one.
+
+    Examples
+    --------
+    >>> from expecta import Encoder
+    >>> column = Encoder().fit({"smoker": ["yes", "no", "no"]}).column("smoker")
+    >>> column.labels, column.counts.tolist()
+    (('no', 'yes'), [2.0, 1.0])
     """
 
     name: str
@@ -62,6 +70,7 @@ class Column:
     counts: Floats
     values: tuple[Scalar, ...] = ()
     other: bool = False
+    grouped: tuple[Scalar, ...] = ()
     edges: Floats = field(default_factory=_NONE.copy)
     means: Floats = field(default_factory=_NONE.copy)
     stds: Floats = field(default_factory=_NONE.copy)
@@ -86,16 +95,32 @@ class Column:
         return False
 
     def encode(self, cells: Cells, *, unseen: str = "unknown") -> Ints:
-        """Return the value of every cell, -1 where it is unknown."""
+        """Return the value of every cell, -1 where it is unknown.
+
+        Parameters
+        ----------
+        cells
+            Cells of this column.
+        unseen
+            ``"unknown"`` or ``"error"``, for values that training did not have.
+        """
         if unseen == "error" and cells.kind != "unknown":
             raise DomainError(
-                f"column {self.name!r} has a value and had none in training; "
+                f"column {self.name!r} has a value, but none in the training data; "
                 f"use unseen='unknown' to ignore it"
             )
         return np.full(len(cells), -1, np.int32)
 
     def decode(self, codes: Ints, rng: np.random.Generator | None) -> Any:
-        """Return cells for values: floats with NaN, or objects with None."""
+        """Return cells for values: floats with NaN, or objects with None.
+
+        Parameters
+        ----------
+        codes
+            Values, -1 for missing.
+        rng
+            Draws numbers within bins; None takes their means.
+        """
         return np.full(len(codes), None, object)
 
     def numeric(self) -> Floats:
@@ -103,7 +128,13 @@ class Column:
         raise DomainError(f"the values of column {self.name!r} are categories, not numbers")
 
     def to_number(self, value: Any) -> float:
-        """Return the number underneath a value that a user gives: text is read, times are µs."""
+        """Return the number underneath a value that a user gives: text is read, times are µs.
+
+        Parameters
+        ----------
+        value
+            A number, a text or a time.
+        """
         try:
             result = number(value, self.kind, self.zone)
         except DomainError as problem:
@@ -118,6 +149,16 @@ class Column:
         A fact is a value; a list, set, range or array of values; for numbers and times an
         interval ``(low, high)``; for categories a tuple is a set of values too. Returns the
         values, the interval in numbers, or None where the fact is missing and says nothing.
+
+        Parameters
+        ----------
+        fact
+            What the user gives.
+
+        Returns
+        -------
+        list, Interval or None
+            What it says.
         """
         fact = as_fact(fact)
         if isinstance(fact, tuple) and self.ordered:
@@ -125,20 +166,29 @@ class Column:
                 raise DomainError(f"an interval of column {self.name!r} has two ends: {fact!r:.60}")
             if any(end is not None and is_missing(end) for end in fact):
                 raise DomainError(
-                    f"column {self.name!r}: a missing value is no end of an interval; "
+                    f"column {self.name!r}: a missing value cannot be the end of an interval; "
                     f"use None for an open end"
                 )
-            return Interval(*(None if end is None else self.to_number(end) for end in fact))
+            low, high = (None if end is None else self.to_number(end) for end in fact)
+            if low is not None and high is not None and low > high:
+                raise DomainError(
+                    f"the interval {fact!r:.60} of column {self.name!r} is reversed; write "
+                    f"({fact[1]!r:.30}, {fact[0]!r:.30})"
+                )
+            return Interval(low, high)
         if not isinstance(fact, list | set | frozenset | range | tuple):
             return None if is_missing(fact) else [fact]
         values = list(fact)
         if len(values) == 1 and is_missing(values[0]):
             return None  # the cell of a row
         if any(map(is_missing, values)):
-            raise DomainError(f"a missing value among those of column {self.name!r}")
+            raise DomainError(
+                f"a set of values of column {self.name!r} has a missing value; leave it out, or "
+                f"give one row"
+            )
         if self.ordered and any(isinstance(value, tuple) for value in values):
             raise DomainError(
-                f"a list of intervals of column {self.name!r}; "
+                f"column {self.name!r} has a list of intervals; "
                 f"ask for one interval at a time, or join conditions by 'or'"
             )
         return values
@@ -148,6 +198,11 @@ class Column:
 
         See `parse_fact` for what a fact is, and `between` for what an interval weighs. A number
         stands for the whole bin that it falls in.
+
+        Parameters
+        ----------
+        fact
+            See `parse_fact`.
         """
         parsed = self.parse_fact(fact)
         if parsed is None:
@@ -161,17 +216,35 @@ class Column:
         return weights
 
     def code(self, value: Any) -> int:
-        """Return the code of a value that the user gives."""
-        raise DomainError(f"nothing is known of column {self.name!r}, so it cannot be {value!r}")
+        """Return the code of a value that the user gives.
+
+        Parameters
+        ----------
+        value
+            A value as the table has them.
+        """
+        raise DomainError(
+            f"column {self.name!r} has no known values in the training data, so it cannot be "
+            f"{value!r}"
+        )
 
     def between(self, low: float | None, high: float | None, *, closed: str = "both") -> Floats:
         """Return the share of each value that lies between two ends; None is an open end.
 
         Ends are numbers underneath, as of `to_number`.
         ``closed`` says which ends belong to the interval: "both", "left", "right", "neither".
+
+        Parameters
+        ----------
+        low
+            Lower end, or None.
+        high
+            Upper end, or None.
+        closed
+            Which ends belong to it.
         """
         raise DomainError(
-            f"column {self.name!r} has no numbers, so {low!r} to {high!r} is no interval of it; "
+            f"column {self.name!r} has no numbers, so it has no interval {low!r} to {high!r}; "
             f"for a set of values use a list"
         )
 
@@ -258,7 +331,7 @@ class MissingIsValueColumn(Column):
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """A readable text for every value; that for the missing is no other's."""
+        """A readable text for every value; different from all others."""
         text, known = "missing", self.known.labels
         while text in known:
             text += " value"
@@ -275,8 +348,8 @@ class MissingIsValueColumn(Column):
         return self.known.decode(np.where(codes == self.missing, -1, codes), rng)
 
     def numeric(self) -> Floats:
-        """Refuse: what is missing is no number."""
-        raise DomainError(f"column {self.name!r} may be missing, which is no number")
+        """Refuse: what is missing is not a number."""
+        raise DomainError(f"column {self.name!r} may be missing, which is not a number")
 
     def code(self, value: Any) -> int:
         """Return the code of a value that the user gives, such as "missing"."""

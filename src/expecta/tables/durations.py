@@ -59,7 +59,7 @@ def _size(unit: str) -> int:
     """Return the microseconds of a unit, by any of its names."""
     size = _SIZES.get(unit) or _SIZES.get(unit.removesuffix("s"))
     if size is None:
-        raise ValueError(f"{unit!r:.40} is no unit of time")
+        raise ValueError(f"{unit!r:.40} is not a unit of time")
     return size
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from os import PathLike
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,24 +16,25 @@ from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.common.text import suggestion
-from expecta.tables.category_column import fit_categories
-from expecta.tables.cells import Cells
 from expecta.tables.column import CodeColumn, Column, Interval, MissingIsValueColumn, as_codes
+from expecta.tables.column_fitting import fit_codes, fit_column, fit_column_sketch
+from expecta.tables.column_notes import ColumnNotes
 from expecta.tables.encoder_options import EncoderOptions
 from expecta.tables.estimator_inputs import read_weights
-from expecta.tables.number_column import NumberColumn, fit_numbers
+from expecta.tables.number_column import NumberColumn
 from expecta.tables.row_reader import with_all_columns
 from expecta.tables.table import Table, TableTransformer, check_size, find_columns, read_table
+from expecta.tables.table_sketch import TableSketch
 from expecta.tables.write_table import write_table
 
 
 class Encoder(TableTransformer):
     """Turn every column of a table into one variable with the values 0, 1, 2, ...
 
-    Categories and Booleans are values as they are, numbers and times fall in bins, and
-    what is missing is unknown (-1). What the values were is kept, so that answers are in
+    Categories and Booleans are values as they are, numbers and times are put into bins, and
+    missing cells are unknown (-1). The meaning of the values is stored, so that answers are in
     the user's units. A table is a pandas, polars or Arrow frame, a dict of columns, or a
-    two-dimensional array; the same columns give the same values whichever it is.
+    two-dimensional array; the same columns give the same values in any of these forms.
 
     **An array of integers** (a NumPy array or list of rows whose type is integer or
     Boolean) holds the values 0, 1, 2, ... themselves, and -1 is unknown. Integers in a frame
@@ -43,48 +45,52 @@ class Encoder(TableTransformer):
     Parameters
     ----------
     max_bins
-        At most so many bins per column, not counting those that thresholds add. By default
-        twice the cube root of the weight of its known values, but from 8 to 32: where rows
-        are few, what columns tell about each other drowns in many bins.
+        Maximum number of bins per column, not counting those that thresholds add. By default
+        twice the cube root of the number of known values, between 8 and 32: with few rows,
+        many bins would hide the dependence between columns.
     bins
-        How to cut numbers: "quantile" (bins of about equal weight; a value that weighs as
-        much as a bin has its own, and up to ``max_bins`` distinct numbers are all kept
-        apart), "tails" (the same, and up to three more bins at each end that is long, where
-        rows are enough), "width" (bins of equal width), "adaptive" (an irregular histogram by
-        penalised likelihood, after Rozenholc, Mildenberger and Gather 2010; ten bins of
-        equal width where that is a single bin), or all edges in increasing order, the
-        outer two included. Or a mapping from columns to one of these; columns that it does
-        not name have "quantile". A bin is ``low <= x < high``, and numbers beyond the
-        outer edges fall in the end bins.
+        How to bin numbers: "quantile" (bins of about equal weight; a value as frequent as a bin
+        gets a bin of its own, and up to ``max_bins`` distinct numbers all do), "tails" (the
+        same, with up to three more bins at each long end, where there are enough rows), "width"
+        (bins of equal width), "adaptive" (an irregular histogram by penalised likelihood, after
+        Rozenholc, Mildenberger and Gather 2010; ten bins of equal width where that is a single
+        bin), or all edges in increasing order, with the outer two. Or a mapping from columns to
+        one of these; columns that it does not name have "quantile". A bin is
+        ``low <= x < high``, and numbers beyond the outer edges belong to the end bins.
     max_categories
-        At most so many values for a column of categories: if there are more, the most
-        frequent are kept and the last value is "other". A category never seen in training
-        is then "other" too. A column with a distinct category in nearly every row (an
-        identifier) is "other" throughout.
-    kinds
-        Columns to read as another kind than they look: a mapping from columns to
-        "category", "number", "date", "datetime" or "duration".
+        Maximum number of values for a column of categories: if there are more, the most
+        frequent are kept and the last value is "other". A category that is not in the training
+        data is then "other" too. A column with a distinct category in nearly every row (an
+        identifier) is "other" throughout. By default one for every 25 rows, between 64 and 256.
+    categorical, numeric, dates, durations
+        Names of columns to read as a given kind: codes as categories, texts as numbers, dates or
+        durations. ``dates`` may be a mapping from columns to formats of ``strptime``, such as
+        ``{"sold": "%d/%m/%Y"}``; without one, dates are in ISO format, or whole numbers such as
+        20240531.
+    na
+        Texts and numbers that mean missing, in training data and in new rows: ["?", -999].
+    decimal
+        The decimal sign of numbers that are texts: "." or ",".
     thresholds
-        A mapping from columns to numbers t such that ``x <= t`` and ``x > t`` shall never
-        share a bin, to the last bit: the edge is the next float after t.
+        A mapping from columns to numbers t such that ``x <= t`` and ``x > t`` never share a
+        bin, exact to the last bit: the edge is the next float after t.
     unseen
-        A category that training did not have, where there is no "other": "unknown" treats
-        it as missing, "error" raises a DomainError. The same for integers of arrays.
+        How to treat a category that is not in the training data, where there is no "other":
+        "unknown" treats it as missing, "error" raises a DomainError. Also for integers of arrays.
     missing_is_value
-        Names of columns in which "missing" is a value, the last, like any other: it is known
-        that the cell is missing, and that tells of other columns. For missing values that
-        carry information, such as a test that was not thought necessary.
+        Names of columns in which "missing" is one more value, the last: for missing values that
+        carry information about other columns, such as a test that was not considered necessary.
 
     Attributes
     ----------
     feature_names_in_, n_features_in_
         The columns; those of arrays are called x0, x1, ...
     cardinalities_
-        How many values each variable has.
+        Number of values of each variable.
     columns_
-        What is known of each column, a list of `Column`.
+        The columns, a list of `Column`.
     notes_
-        Sentences about columns that are odd: constant, empty, an identifier.
+        Sentences about unusual columns: constant, empty, an identifier.
 
     Examples
     --------
@@ -98,13 +104,20 @@ class Encoder(TableTransformer):
     [[1.0, 0.0]]
     """
 
+    elsewhere: Mapping[str, str] = MappingProxyType({})  # what to say of names that are not inputs
+
     def __init__(
         self,
         *,
         max_bins: int | None = None,
         bins: str | Sequence[Any] | npt.NDArray[Any] | Mapping[str, Any] = "quantile",
-        max_categories: int = 64,
-        kinds: Mapping[str, str] | None = None,
+        max_categories: int | None = None,
+        categorical: Sequence[str] | None = None,
+        numeric: Sequence[str] | None = None,
+        dates: Sequence[str] | Mapping[str, str | None] | None = None,
+        durations: Sequence[str] | None = None,
+        na: Sequence[Any] | None = None,
+        decimal: str = ".",
         thresholds: Mapping[str, Any] | None = None,
         unseen: str = "unknown",
         missing_is_value: Sequence[str] | None = None,
@@ -112,7 +125,12 @@ class Encoder(TableTransformer):
         self.max_bins = max_bins
         self.bins = bins
         self.max_categories = max_categories
-        self.kinds = kinds
+        self.categorical = categorical
+        self.numeric = numeric
+        self.dates = dates
+        self.durations = durations
+        self.na = na
+        self.decimal = decimal
         self.thresholds = thresholds
         self.unseen = unseen
         self.missing_is_value = missing_is_value
@@ -120,32 +138,124 @@ class Encoder(TableTransformer):
     # -- from a table to values -------------------------------------------------------
 
     def fit(self, X: Any, y: object = None, sample_weight: npt.ArrayLike | None = None) -> Encoder:
-        """Learn the values of every column; rows count as much as their weight."""
+        """Learn the values of every column; rows count as much as their weight.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
+        y
+            Ignored.
+        sample_weight
+            How much each row counts.  # (rows,)
+
+        Returns
+        -------
+        self
+            The same, which has learned.
+        """
         options = EncoderOptions.from_params(self.get_params(deep=False))
-        table = read_table(X)
+        table = options.cells.read(read_table(X))
         check_size(table)
         options.check_names(table.names)
         weight = None if sample_weight is None else read_weights(sample_weight, table.n_rows)
         if weight is not None and not np.any(weight > 0):
-            raise DomainError("the weight of every row is zero, so there is nothing to learn from")
-        notes: list[str] = []
-        codes = _fit_codes(table, options, weight) if table.source == "codes" else {}
+            raise DomainError("all weights are zero, so there is nothing to learn from")
+        notes = ColumnNotes()
+        codes = fit_codes(table, options, weight) if table.source == "codes" else {}
         columns = [
-            codes.get(name) or _fit_column(table.column(position), options, weight, notes)
+            codes.get(name) or fit_column(table.column(position), options, weight, notes)
             for position, name in enumerate(table.names)
         ]
         for position, name in enumerate(table.names):
             if name in options.missing_is_value and name in codes:
                 raise ValueError(
                     f"missing_is_value names the column {name!r} of an integer array, whose "
-                    f"values are codes; pass a frame, or give the missing a code of their own"
+                    f"values are codes; pass a frame, or give missing values a separate code"
                 )
             if name in options.missing_is_value:
                 missing = ~table.column(position).known
                 total = float(np.sum(missing if weight is None else weight[missing]))
                 columns[position] = MissingIsValueColumn.from_known(columns[position], total)
-        self._set(table.source, columns, notes)
+        self._set(table.source, columns, notes.sentences())
         return self
+
+    def sketch(self, X: Any, sample_weight: npt.ArrayLike | None = None) -> TableSketch:
+        """Summarise a chunk of rows; summaries add up, and `fit_sketch` learns from their sum.
+
+        Memory: at most some megabytes for each column, however many rows.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
+        sample_weight
+            How much each row counts.  # (rows,)
+
+        Returns
+        -------
+        TableSketch
+            Adds up with ``+``.
+        """
+        options = EncoderOptions.from_params(self.get_params(deep=False))
+        table = options.cells.read(read_table(X))
+        weight = None if sample_weight is None else read_weights(sample_weight, table.n_rows)
+        return TableSketch.of(table, options, weight)
+
+    def fit_sketch(self, sketch: TableSketch) -> Encoder:
+        """Learn the values of every column from summaries of chunks; see :meth:`sketch`.
+
+        What is learned is what :meth:`fit` learns from all rows, to rounding, where no column has
+        more than 65,536 distinct values. Else the share of rows on each side of an edge, and that
+        of a category, is off by at most ``sketch.errors()`` of the column. It is the same however
+        the rows are divided over chunks.
+
+        Parameters
+        ----------
+        sketch
+            The sum of summaries of all chunks.
+
+        Returns
+        -------
+        self
+            The same, which has learned.
+        """
+        options = EncoderOptions.from_params(self.get_params(deep=False))
+        names = [column.name for column in sketch.columns]
+        if not sketch.rows or not names:
+            raise DomainError(f"the table has {sketch.rows} rows and {len(names)} columns")
+        options.check_names(names)
+        notes = ColumnNotes()
+        columns = [fit_column_sketch(column, options, notes) for column in sketch.columns]
+        for position, column in enumerate(sketch.columns):
+            if column.name in options.missing_is_value:
+                known = columns[position]
+                columns[position] = MissingIsValueColumn.from_known(known, column.missing)
+        self._set(sketch.source, columns, notes.sentences())
+        return self
+
+    def read(self, X: Any) -> Table:
+        """Read a table by the options on cells: missing values, decimal signs, formats of dates.
+
+        What :meth:`fit` and :meth:`transform` do first.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
+
+        Returns
+        -------
+        Table
+            Cells by column.
+        """
+        table = read_table(X)
+        if not (self.na or self.dates or self.numeric or self.decimal != "."):
+            return table
+        learned = getattr(self, "columns_", ())
+        numeric = [c.name for c in learned if c.plain.kind in ("integer", "number")]
+        options = EncoderOptions.from_params(self.get_params(deep=False))
+        return options.cells.read(table, numeric)
 
     def transform(self, X: Any) -> Ints:
         """Return the values of a table's cells, -1 where unknown.  # (rows, variables) int32.
@@ -154,13 +264,24 @@ class Encoder(TableTransformer):
         row may be a mapping to values or a pandas Series. A column that is absent is unknown, with
         a `MissingColumnsWarning`; further columns are ignored, unless one looks like a column that
         is absent: then it is taken for a misspelt name, and refused.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
         """
         return self.codes(X)
 
     def codes(self, X: Any) -> Ints:
-        """Return what :meth:`transform` does, whatever scikit-learn's ``set_output`` says."""
+        """Return what :meth:`transform` does, whatever scikit-learn's ``set_output`` says.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
+        """
         check_is_fitted(self, "columns_")
-        table = with_all_columns(read_table(X), self.feature_names_in_.tolist())
+        table = with_all_columns(self.read(X), self.feature_names_in_.tolist())
         positions = find_columns(table, self)
         array = table.array
         plain = array is not None and array.dtype.kind in "iubf" and type(array) is np.ndarray
@@ -173,7 +294,13 @@ class Encoder(TableTransformer):
         return out
 
     def evidence(self, X: Any) -> Evidence:
-        """Return what a table says of each variable, row by row."""
+        """Return what a table says of each variable, row by row.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
+        """
         return Evidence.rows(self.codes(X), self.cardinalities_)
 
     def where(self, facts: Mapping[str, Any] | None = None, /, **more: Any) -> Evidence:
@@ -187,6 +314,15 @@ class Encoder(TableTransformer):
         their mean and spread (a beta distribution). An interval that contains nothing is impossible
         evidence: all weights are zero. Dates may be ISO texts.
 
+        Parameters
+        ----------
+        facts
+            A mapping from columns to facts.
+        **more
+            Further facts, by column.
+
+        Examples
+        --------
         >>> encoder = Encoder().fit({"age": [31, 54, 60], "region": ["north", "south", "east"]})
         >>> evidence = encoder.where(age=(None, 54), region=["north", "east"])
         >>> evidence.weights(0).tolist(), evidence.weights(1).tolist()
@@ -212,7 +348,7 @@ class Encoder(TableTransformer):
             parsed = whole.parse_fact(fact)
             if isinstance(parsed, list) and len(parsed) == 1:
                 if whole.code(parsed[0]) == known.cardinality:
-                    continue  # "missing", which is no number
+                    continue  # "missing", which is not a number
                 value = known.to_number(parsed[0])
                 parsed = Interval(value, value)
             if isinstance(parsed, Interval):
@@ -229,22 +365,41 @@ class Encoder(TableTransformer):
         return narrow
 
     def variable(self, name: str) -> int:
-        """Return the number of the variable that a column became."""
+        """Return the number of the variable that a column became.
+
+        Parameters
+        ----------
+        name
+            The column's name.
+        """
         check_is_fitted(self, "columns_")
         name = str(name)
         names = self.feature_names_in_.tolist()
+        if name not in names and name in self.elsewhere:
+            raise DomainError(self.elsewhere[name])
         if name not in names:
             raise DomainError(f"there is no column {name!r:.80}; {suggestion(name, names)}")
         return int(names.index(name))
 
     def column(self, name: str) -> Column:
-        """Return what is known of a column."""
+        """Return what is known of a column.
+
+        Parameters
+        ----------
+        name
+            The column's name.
+        """
         return self.columns_[self.variable(name)]
 
     def values(self, name: str) -> Floats:
         """Return the number that each value of a column stands for: the mean of its bin.
 
         Times are in microseconds, since 1970 where they are dates.
+
+        Parameters
+        ----------
+        name
+            The column's name.
         """
         return self.column(name).numeric()
 
@@ -258,6 +413,13 @@ class Encoder(TableTransformer):
         A bin becomes the mean of the training numbers in it or, with a ``random_state``, a
         random number that has the bin's range, mean and spread. The value "other" becomes its
         label.
+
+        Parameters
+        ----------
+        X
+            Values, -1 for missing.  # (rows, variables)
+        random_state
+            Seed of numbers drawn within bins; None takes their means.
         """
         check_is_fitted(self, "columns_")
         codes = np.asarray(X)
@@ -266,14 +428,20 @@ class Encoder(TableTransformer):
         if codes.dtype.kind not in "iub":
             raise DomainError(f"values are integers, not {codes.dtype}")
         if codes.size and (np.any(codes < -1) or np.any(codes >= self.cardinalities_)):
-            raise DomainError("a value is none of its variable: they are -1 .. cardinality - 1")
+            raise DomainError("a value is out of range: values are -1 .. cardinality - 1")
         rng = None if random_state is None else np.random.default_rng(random_state)
         return write_table(self.source_, self.columns_, codes.astype(np.int32), rng)
 
     # -- what scikit-learn and files ask for ------------------------------------------
 
     def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
-        """Return the names of the columns."""
+        """Return the names of the columns.
+
+        Parameters
+        ----------
+        input_features
+            Ignored.
+        """
         check_is_fitted(self, "columns_")
         return self.feature_names_in_
 
@@ -292,7 +460,13 @@ class Encoder(TableTransformer):
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes_)])
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write all that was learned into one file. Atomic."""
+        """Write all that was learned into one file. Atomic.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
         from expecta.tables.encoder_files import ENCODER_FILE
 
         check_is_fitted(self, "columns_")
@@ -300,7 +474,18 @@ class Encoder(TableTransformer):
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Encoder:
-        """Read an encoder. Runs no code; a damaged file gives a FormatError."""
+        """Read an encoder. Runs no code; a damaged file gives a FormatError.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Returns
+        -------
+        Encoder
+            As it was saved.
+        """
         from expecta.tables.encoder_files import ENCODER_FILE
 
         return ENCODER_FILE.load(path)
@@ -312,47 +497,3 @@ class Encoder(TableTransformer):
         self.n_features_in_ = len(columns)
         self.feature_names_in_ = np.array([column.name for column in columns], object)
         self.cardinalities_ = np.array([column.cardinality for column in columns], np.int32)
-
-
-def _fit_codes(table: Table, options: EncoderOptions, weight: Floats | None) -> dict[str, Column]:
-    """Learn the columns of an integer array that are no other kind, blocks of rows at a time."""
-    assert table.array is not None
-    names = [name for name in table.names if name not in options.kinds]
-    if not names:
-        return {}
-    kept = [name not in options.kinds for name in table.names]
-    codes = as_codes(table.array if all(kept) else table.array[:, kept], None, names, "error")
-    cards = np.max(codes, axis=0) + 1
-    cards = np.maximum(cards, 2 if np.max(cards) <= 2 else 1)
-    start = np.append(0, np.cumsum(cards + 1))  # an entry before each column's for the unknown
-    counts = np.zeros(start[-1])
-    for first in range(0, len(codes), 4096):
-        block = codes[first : first + 4096] + (start[:-1] + 1)
-        part = None if weight is None else np.repeat(weight[first : first + 4096], len(cards))
-        counts += np.bincount(block.ravel(), part, start[-1])
-    dtype = str(table.array.dtype)
-    return {
-        name: CodeColumn(name, "code", dtype, card, counts[begin + 1 : begin + 1 + card])
-        for name, card, begin in zip(names, cards.tolist(), start[:-1].tolist(), strict=True)
-    }
-
-
-def _fit_column(
-    cells: Cells, options: EncoderOptions, weight: Floats | None, notes: list[str]
-) -> Column:
-    """Learn one column by its kind."""
-    kind = options.kinds.get(cells.name, cells.kind)
-    if kind == "number" and cells.kind == "integer":
-        kind = "integer"
-    if kind in ("category", "boolean"):
-        known = cells.as_levels()[0] >= 0
-        if np.any(known if weight is None else known & (weight > 0)):
-            return fit_categories(cells, weight, options.max_categories, notes)
-    elif cells.kind != "unknown":
-        zone = cells.zone
-        method, cuts = options.method(cells.name, kind, zone), options.cuts(cells.name, kind, zone)
-        column = fit_numbers(cells, kind, weight, method, options.max_bins, cuts, notes)
-        if column is not None:
-            return column
-    notes.append(f"column {cells.name!r} has no known value; it carries no information")
-    return Column(cells.name, "unknown", cells.dtype, 1, np.zeros(1))

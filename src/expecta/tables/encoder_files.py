@@ -24,9 +24,7 @@ _CLASSES: dict[str, type[Column]] = {
     "code": CodeColumn,
     "unknown": Column,
 }
-_OPTIONS = (
-    *("max_bins", "bins", "max_categories", "kinds", "thresholds", "unseen", "missing_is_value"),
-)
+_OPTIONS = tuple(Encoder().get_params(deep=False))
 _SHARED = {
     "name": Scalar(str),
     "dtype": Scalar(str),
@@ -34,7 +32,11 @@ _SHARED = {
     "missing": Maybe(Scalar(float, low=0)),  # weight of missing cells, where these are a value
 }
 _FIELDS = {
-    CategoryColumn: {"values": Many(Value(canonical, max_depth=0)), "other": Scalar(bool)},
+    CategoryColumn: {
+        "values": Many(Value(canonical, max_depth=0)),
+        "other": Scalar(bool),
+        "grouped": Many(Value(canonical, max_depth=0)),
+    },
     NumberColumn: {
         "step": Scalar(float, low=0, high=DAY),
         "zone": Maybe(Scalar(str)),
@@ -54,7 +56,11 @@ def _column(kind: str, missing: float | None, **learned: Any) -> Column:
         raise DomainError(f"column {name!r:.60} has {n_values} values, too few or too many")
     if "values" in learned:
         learned["values"] = tuple(learned["values"])
+        learned["grouped"] = tuple(learned["grouped"])
         _check_categories(name, kind, n_values, learned["values"], learned["other"])
+        both = [key(value) for value in (*learned["values"], *learned["grouped"])]
+        if len(set(both)) < len(both) or (learned["grouped"] and not learned["other"]):
+            raise DomainError(f"a rare category of column {name!r:.60} is another too")
     if "edges" in learned:
         edges, means, lows, highs = (learned[key] for key in ("edges", "means", "lows", "highs"))
         ordered = np.all((lows <= means) & (means <= highs))
@@ -89,11 +95,10 @@ def _column_parts(column: Column) -> dict[str, Any]:
 def _encoder(
     options: dict[str, Any], source: str, notes: list[str], columns: list[Column]
 ) -> Encoder:
-    EncoderOptions.from_params(options)
+    kinds = EncoderOptions.from_params(options).kinds
     names = {column.name for column in columns}
     if not columns or len(names) < len(columns):
         raise DomainError("there are no columns, or two columns have the same name")
-    kinds = options["kinds"] or {}
     if source == "codes" and any(c.kind != "code" and c.name not in kinds for c in columns):
         raise DomainError("an integer array has a column that is not one of integers")
     encoder = Encoder(**options)

@@ -15,9 +15,10 @@ from expecta.common.checks import check_integer
 from expecta.common.errors import DomainError
 from expecta.common.text import suggestion
 from expecta.tables.bins import METHODS
+from expecta.tables.cell_options import DECIMALS, CellOptions
 from expecta.tables.scalars import number
 
-KINDS = ("category", "number", "date", "datetime", "duration")  # that a column can be read as
+KINDS = {"categorical": "category", "numeric": "number", "dates": "date", "durations": "duration"}
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,9 @@ class EncoderOptions:
 
     max_bins: int | None  # None: by the number of values
     bins: Any
-    max_categories: int
-    kinds: Mapping[str, str]
+    max_categories: int | None  # None: by the number of rows
+    kinds: Mapping[str, str]  # of the columns that the options of KINDS name
+    cells: CellOptions
     thresholds: Mapping[str, Any]
     unseen: str
     missing_is_value: frozenset[str]
@@ -38,15 +40,13 @@ class EncoderOptions:
         max_bins = params["max_bins"]
         if max_bins is not None:
             max_bins = check_integer("max_bins", max_bins, 1)
-        max_categories = check_integer("max_categories", params["max_categories"], 2)
-        kinds, thresholds = params["kinds"] or {}, params["thresholds"] or {}
-        bins = params["bins"]
-        for name, option in (("kinds", kinds), ("thresholds", thresholds)):
-            if not isinstance(option, Mapping):
-                raise ValueError(f"{name} maps names of columns to options, not {option!r:.60}")
-        for kind in kinds.values():
-            if kind not in KINDS:
-                raise ValueError(f"a column is read as one of {KINDS}, not as {kind!r:.60}")
+        max_categories = params["max_categories"]
+        if max_categories is not None:
+            max_categories = check_integer("max_categories", max_categories, 2)
+        bins, thresholds = params["bins"], params["thresholds"] or {}
+        if not isinstance(thresholds, Mapping):
+            raise ValueError(f"thresholds maps names of columns to numbers, not {thresholds!r:.60}")
+        kinds, cells = _kinds(params), _cell_options(params)
         for method in bins.values() if isinstance(bins, Mapping) else [bins]:
             if isinstance(method, str) and method not in METHODS:
                 raise ValueError(
@@ -57,21 +57,20 @@ class EncoderOptions:
                 raise ValueError(f"the edges of bins must be a sequence, not {method!r:.60}")
         if params["unseen"] not in ("unknown", "error"):
             raise ValueError(f"unseen is 'unknown' or 'error', not {params['unseen']!r:.60}")
-        missing = params["missing_is_value"] or ()
-        if isinstance(missing, str) or not all(isinstance(name, str) for name in missing):
-            raise ValueError(f"missing_is_value is a list of names of columns, not {missing!r:.60}")
-        names = frozenset(missing)
-        return cls(max_bins, bins, max_categories, kinds, thresholds, params["unseen"], names)
+        names = frozenset(_names(params, "missing_is_value"))
+        unseen = params["unseen"]
+        return cls(max_bins, bins, max_categories, kinds, cells, thresholds, unseen, names)
 
     def check_names(self, names: Collection[str]) -> None:
         """Refuse options for columns that are not there."""
         bins = self.bins if isinstance(self.bins, Mapping) else {}
-        for option, given in (
-            ("bins", bins),
-            ("kinds", self.kinds),
-            ("thresholds", self.thresholds),
-            ("missing_is_value", self.missing_is_value),
-        ):
+        by_kind = {o: [n for n in self.kinds if self.kinds[n] == KINDS[o]] for o in KINDS}
+        for option, given in {
+            "bins": bins,
+            **by_kind,
+            "thresholds": self.thresholds,
+            "missing_is_value": self.missing_is_value,
+        }.items():
             for name in given:
                 if name not in names:
                     raise ValueError(
@@ -107,3 +106,33 @@ class EncoderOptions:
         if not np.all(np.isfinite(numbers)):
             raise ValueError(f"the edges and thresholds for column {name!r} must be finite")
         return numbers
+
+
+def _names(params: Mapping[str, Any], option: str) -> list[str]:
+    """Return the columns that an option names."""
+    given = params[option] or ()
+    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+        raise ValueError(f"{option} is a list of names of columns, not {given!r:.60}")
+    return list(given)
+
+
+def _kinds(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the kind of every column that an option names."""
+    kinds: dict[str, str] = {}
+    for option, kind in KINDS.items():
+        for name in _names(params, option):
+            if kinds.setdefault(name, kind) != kind:
+                raise ValueError(f"column {name!r} cannot be both {kinds[name]} and {kind}")
+    return kinds
+
+
+def _cell_options(params: Mapping[str, Any]) -> CellOptions:
+    na, dates, decimal = params["na"] or (), params["dates"] or {}, params["decimal"]
+    if isinstance(na, str | bytes) or not all(isinstance(one, str | int | float) for one in na):
+        raise ValueError(f"na is a list of texts and numbers that mean missing, not {na!r:.60}")
+    if decimal not in DECIMALS:
+        raise ValueError(f"decimal is one of {DECIMALS}, not {decimal!r:.60}")
+    formats = dict(dates) if isinstance(dates, Mapping) else dict.fromkeys(dates)
+    if not all(form is None or isinstance(form, str) for form in formats.values()):
+        raise ValueError(f"dates maps columns to formats such as '%d/%m/%Y', not {dates!r:.60}")
+    return CellOptions(tuple(na), decimal, frozenset(_names(params, "numeric")), formats)

@@ -44,7 +44,7 @@ def read_rows(X: Any, encoder: Encoder, name: str = "Encoder") -> Table:
     are found by name, and those that are absent are unknown (`with_all_columns`); an array has as
     many columns as training had, or the error tells the estimator's ``name``.
     """
-    table = read_inputs(X, coded=encoder.source_ == "codes")
+    table = read_inputs(encoder.read(X), coded=encoder.source_ == "codes")
     columns = encoder.feature_names_in_.tolist()
     if table.named:
         return with_all_columns(table, columns)
@@ -98,10 +98,10 @@ def read_training_weights(given: npt.ArrayLike | None, rows: int) -> Floats:
     """Read sample weights to learn with: one at least is above zero, their sum is limited."""
     weight = read_weights(given, rows)
     if rows and not np.any(weight > 0):
-        raise DomainError("the weight of every row is zero, so there is nothing to learn from")
+        raise DomainError("all weights are zero, so there is nothing to learn from")
     if np.sum(weight / MAX_TOTAL_WEIGHT) > 1.0:
         raise DomainError(
-            f"the weights sum to more than {MAX_TOTAL_WEIGHT:g}, and a weight counts as so many "
+            f"the weights sum to more than {MAX_TOTAL_WEIGHT:g}, and a weight of w counts as w "
             f"rows; divide them by their mean"
         )
     return weight
@@ -121,10 +121,12 @@ def read_target(y: Any) -> Floats:
     if not np.all(np.isfinite(target)):
         raise DomainError(
             "y has unknown or infinite values (NaN or inf); "
-            "leave out the rows whose target is unknown"
+            "leave out the rows whose target is missing"
         )
     if np.any(np.abs(target) > MAX_TARGET):
-        raise DomainError(f"y has numbers beyond {MAX_TARGET:g}; divide it by a unit of that size")
+        raise DomainError(
+            f"y has numbers beyond {MAX_TARGET:g}; divide it by a constant of that size"
+        )
     return target
 
 

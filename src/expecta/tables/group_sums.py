@@ -22,7 +22,7 @@ from expecta.common.errors import DomainError
 from expecta.files import schema
 from expecta.tables.encoder import Encoder
 from expecta.tables.number_column import NumberColumn
-from expecta.tables.training_rows import Average, TrainingRows, student_average
+from expecta.tables.training_rows import Average, TrainingRows, average_from_sums
 
 MIN_ROWS = 5  # of a cell that is not empty
 MAX_GROUPS = 256  # of a column by itself
@@ -231,12 +231,13 @@ class GroupSums:
         if not len(self.center) or round(float(totals.rows[part])) < 2:
             return None
         index = of_class or 0
-        return student_average(
+        return average_from_sums(
             float(totals.weight[part]),
             float(totals.weight_squares[part]),
             float(totals.sums[part, index]),
             float(totals.squares[part, index]),
             float(self.center[index]),
+            of_class is not None,
         )
 
     def missing_share(self, variable: int) -> float:

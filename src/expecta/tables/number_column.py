@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,12 @@ from expecta.common.arrays import Floats, Ints
 from expecta.tables.bins import Sample, bin_edges
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column, closed_ends
+from expecta.tables.column_notes import ColumnNotes
 from expecta.tables.durations import write_duration
 from expecta.tables.scalars import DAY, TIMES, on_the_clock
+
+if TYPE_CHECKING:
+    from expecta.tables.table_sketch import ColumnSketch
 
 MAX_EXACT = 2.0**53  # from here on floats are further than 1 apart
 DEFAULT_BINS = 8, 32  # smallest and largest default of max_bins
@@ -43,6 +47,10 @@ class NumberColumn(Column):
     def ordered(self) -> bool:
         """Numbers and times have an order."""
         return True
+
+    def text(self, value: float) -> str:
+        """Write a number or a time of the column for people to read."""
+        return self._text(value, 6)
 
     def _text(self, value: float, digits: int) -> str:
         """Write a number; ``digits`` counts up until all labels differ."""
@@ -203,7 +211,7 @@ def fit_numbers(
     method: str | npt.ArrayLike,
     max_bins: int | None,
     thresholds: Floats,
-    notes: list[str],
+    notes: ColumnNotes,
 ) -> NumberColumn | None:
     """Cut a column into bins; None where no finite number is known."""
     zone = cells.zone if kind == "datetime" else None
@@ -212,35 +220,76 @@ def fit_numbers(
     if not len(sample.values):
         return None
     if cells.rounded:
-        notes.append(f"column {cells.name!r} has integers beyond 2^53 that are one float")
-    if max_bins is None:
-        max_bins = int(np.clip(np.ceil(2 * np.cbrt(sample.mass.sum())), *DEFAULT_BINS))
-    edges = bin_edges(sample, method, max_bins, thresholds)
-    if len(sample.values) == 1:
-        notes.append(f"column {cells.name!r} has the same value in every row")
-    means, stds, lows, highs = _statistics(sample, edges)
+        notes.add("rounded", cells.name)
+    edges = _edges(sample, method, max_bins, thresholds)
     bins = np.searchsorted(edges, numbers, side="right")
     known = ~np.isnan(numbers)
-    counts = np.bincount(
-        bins[known], None if weight is None else weight[known], len(edges) + 1
-    ).astype(np.float64)
+    counts = np.bincount(bins[known], None if weight is None else weight[known], len(edges) + 1)
+    grid = sample.values / (DAY if kind in TIMES else 1)
+    stepped = bool(np.all(grid == np.floor(grid)))
+    facts = cells.name, kind, cells.dtype, zone
+    return _number_column(*facts, sample, edges, counts, stepped, notes)
+
+
+def fit_number_sketch(
+    sketch: ColumnSketch,
+    kind: str,
+    method: str | npt.ArrayLike,
+    max_bins: int | None,
+    thresholds: Floats,
+    notes: ColumnNotes,
+) -> NumberColumn:
+    """Cut a column into bins by a summary of its numbers; infinite ones are not counted."""
+    numbers = sketch.numbers
+    assert numbers is not None
+    if sketch.rounded:
+        notes.add("rounded", sketch.name)
+    edges = _edges(numbers.ends, method, max_bins, thresholds)
+    sample = numbers.moments
+    bins = np.searchsorted(edges, sample.values, side="right")
+    counts = np.bincount(bins, sample.mass, len(edges) + 1)
+    facts = sketch.name, kind, sketch.dtype, sketch.zone if kind == "datetime" else None
+    return _number_column(*facts, sample, edges, counts, sketch.stepped, notes)
+
+
+def _number_column(
+    name: str,
+    kind: str,
+    dtype: str,
+    zone: str | None,
+    sample: Sample,
+    edges: Floats,
+    counts: Floats | Ints,
+    stepped: bool,
+    notes: ColumnNotes,
+) -> NumberColumn:
+    if len(sample.values) == 1:
+        notes.add("constant", name)
+    means, stds, lows, highs = _statistics(sample, edges)
     grid = DAY if kind in TIMES else 1
     exact = np.max(np.abs(sample.values)) < MAX_EXACT * grid
-    stepped = exact and np.all(sample.values / grid == np.floor(sample.values / grid))
     return NumberColumn(
-        cells.name,
+        name,
         kind,
-        cells.dtype,
+        dtype,
         len(edges) + 1,
-        counts,
+        counts.astype(np.float64),
         edges=edges,
         means=means,
         stds=stds,
         lows=lows,
         highs=highs,
-        step=float(grid) if stepped else 0.0,
+        step=float(grid) if exact and stepped else 0.0,
         zone=zone,
     )
+
+
+def _edges(
+    sample: Sample, method: str | npt.ArrayLike, max_bins: int | None, thresholds: Floats
+) -> Floats:
+    if max_bins is None:
+        max_bins = int(np.clip(np.ceil(2 * np.cbrt(sample.mass.sum())), *DEFAULT_BINS))
+    return bin_edges(sample, method, max_bins, thresholds)
 
 
 def _statistics(sample: Sample, edges: Floats) -> tuple[Floats, Floats, Floats, Floats]:

@@ -19,11 +19,12 @@ from expecta.common.errors import DomainError
 from expecta.tables.bins import Sample, bin_edges, edges_after
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column, MissingIsValueColumn
+from expecta.tables.column_notes import ColumnNotes
 from expecta.tables.encoder import Encoder
 from expecta.tables.encoder_options import EncoderOptions
 from expecta.tables.estimator_inputs import read_weights
 from expecta.tables.number_column import NumberColumn, fit_numbers
-from expecta.tables.table import Table, check_size, find_columns, read_table
+from expecta.tables.table import Table, check_size, find_columns
 
 EMPTY_WEIGHT = 0.5  # what the empty new bins of an old bin weigh together at most, in rows
 MIN_WIDTH = 1e-9  # part of the width of a bin that a new one counts as at least
@@ -49,7 +50,7 @@ def refine_encoder(
     holds none weighs as much as half a row of average weight, times its part of the old
     bin's width. Where X has no numbers in an old bin, its own are taken to lie as
     :meth:`Encoder.where` takes them. Old bins that are not cut stay as they are, and
-    so does what is no column of numbers; the counts of the new bins sum to the old ones, and
+    so does what is not a column of numbers; the counts of the new bins sum to the old ones, and
     their means average to the old mean: they are moved inside the bins, where the shares
     alone do not make it so, as far as the bins allow.
 
@@ -68,8 +69,10 @@ def refine_encoder(
     options = replace(options, thresholds=wanted)
     for name in wanted:
         if encoder.column(name).plain.kind == "category":
-            raise DomainError(f"column {name!r} holds categories, which no threshold divides")
-    table, weight = _rows(X, sample_weight)
+            raise DomainError(
+                f"column {name!r} holds categories, which cannot be divided by thresholds"
+            )
+    table, weight = _rows(X, sample_weight, encoder)
     positions = [] if table is None else find_columns(table, encoder)
     columns: list[Column] = list(encoder.columns_)
     shares: list[Floats] = [np.ones(column.cardinality) for column in columns]
@@ -97,17 +100,19 @@ def refine_encoder(
     return fine, shares
 
 
-def _rows(X: Any, sample_weight: npt.ArrayLike | None) -> tuple[Table | None, Floats]:
+def _rows(
+    X: Any, sample_weight: npt.ArrayLike | None, encoder: Encoder
+) -> tuple[Table | None, Floats]:
     """Read the rows to cut by, and how much each counts."""
     if X is None:
         if sample_weight is not None:
             raise DomainError("sample_weight is how much the rows of X count; pass X too")
         return None, np.zeros(0)
-    table = read_table(X)
+    table = encoder.read(X)
     check_size(table)
     weight = read_weights(sample_weight, table.n_rows)
     if not np.any(weight > 0):
-        raise DomainError("the weight of every row is zero, so there is nothing to cut by")
+        raise DomainError("all weights are zero, so there is nothing to choose bins by")
     return table, weight
 
 
@@ -121,7 +126,7 @@ def coarse_codes(fine: Encoder, coarse: Encoder) -> list[Ints]:
     [[0, 0, 1], [0, 1]]
     """
     if fine.feature_names_in_.tolist() != coarse.feature_names_in_.tolist():
-        raise DomainError("the two encoders have other columns")
+        raise DomainError("the two encoders have different columns")
     lookups: list[Ints] = []
     for finer, whole in zip(fine.columns_, coarse.columns_, strict=True):
         new, old = finer.plain, whole.plain
@@ -136,7 +141,7 @@ def coarse_codes(fine: Encoder, coarse: Encoder) -> list[Ints]:
 
 
 def _same(new: Column, old: Column) -> bool:
-    """Whether two columns that are no numbers have the same values."""
+    """Whether two columns that are not numbers have the same values."""
     return (new.kind, new.cardinality, new.values) == (old.kind, old.cardinality, old.values)
 
 
@@ -215,7 +220,7 @@ def _refine(
     row = float(np.mean(weight[weight > 0])) if len(weight) else 1.0
     cells = Cells(old.name, old.kind, old.dtype, np.append(numbers, values), zone=old.zone)
     heavy, none = np.append(weight, mass), np.zeros(0)
-    new = fit_numbers(cells, old.kind, heavy, _line(edges), max_bins, none, [])
+    new = fit_numbers(cells, old.kind, heavy, _line(edges), max_bins, none, ColumnNotes())
     assert new is not None  # what is bare was filled
     scale = old.counts / np.bincount(bin_of, new.counts)
     half = new.highs / 2 - new.lows / 2

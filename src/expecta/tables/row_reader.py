@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +17,10 @@ from expecta.common.errors import DomainError, MissingColumnsWarning
 from expecta.common.settings import current
 from expecta.common.text import suggestion
 from expecta.tables.cells import Cells
-from expecta.tables.table import Table
+from expecta.tables.table import Table, find_columns
+
+if TYPE_CHECKING:
+    from expecta.tables.encoder import Encoder
 
 NEAR = 0.75  # from this similarity on a name is taken for a misspelt one
 _PACKAGE = str(Path(__file__).parents[1])
@@ -36,7 +40,7 @@ def with_all_columns(table: Table, columns: list[str]) -> Table:
     if not absent:
         return table
     if not table.one_row:
-        _warn(f"the table has no column {', '.join(map(repr, absent))}: unknown in every row")
+        _warn(f"the table has no column {', '.join(map(repr, absent))}: missing in every row")
     nothing = np.full(table.n_rows, np.nan)
     cells = (Cells(name, "unknown", "object", nothing) for name in absent)
     return replace(table, names=(*table.names, *absent), columns=(*table.columns, *cells))
@@ -69,7 +73,7 @@ def absent_columns(
         )
     if absent and current().columns == "strict":
         raise DomainError(
-            f"the table has no column {', '.join(map(repr, absent))}; if nothing is known of it, "
+            f"the table has no column {', '.join(map(repr, absent))}; if it is unknown, "
             f"add it with None in every row"
         )
     return absent
@@ -82,6 +86,51 @@ def arrow_columns(table: Any, columns: list[str]) -> tuple[Any, list[str]]:
     absent = absent_columns(table.schema.names, columns)
     nothing = pa.nulls(table.num_rows)  # of no type, which a column of any kind takes
     return pa.table({n: nothing if n in absent else table.column(n) for n in columns}), absent
+
+
+def check_one_row(table: Table) -> Table:
+    """Return a table with one row; an error where there are several."""
+    if table.n_rows != 1:
+        raise DomainError(
+            f"this question is about one row, and {table.n_rows} are given; ask about one at a time"
+        )
+    return table
+
+
+def row_facts(table: Table, encoder: Encoder) -> dict[str, Any]:
+    """Return the cells of one row as facts, None where they are unknown."""
+    facts: dict[str, Any] = {}
+    names = encoder.feature_names_in_.tolist()
+    for name, position in zip(names, find_columns(table, encoder), strict=True):
+        cells = table.column(position)
+        (code,), levels = cells.as_levels()
+        value = levels[code] if code >= 0 else None
+        if cells.zone is not None and isinstance(value, datetime):
+            value = value.replace(tzinfo=UTC)
+        facts[name] = None if table.source == "codes" and value == -1 else value
+    return facts
+
+
+def first_bad_row(read: Callable[[int, int], Any], n_rows: int) -> int | None:
+    """Return the first row that cannot be read; None where the reason is in no row.
+
+    ``read(first, count)`` reads some of the rows. Cost: the logarithm of their number.
+    """
+
+    def reads(first: int, count: int) -> bool:
+        try:
+            read(first, count)
+        except DomainError:
+            return False
+        return True
+
+    if not n_rows or not reads(0, 0):
+        return None
+    good, bad = 0, n_rows  # rows from the start that can be read, and cannot
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if reads(0, middle) else (good, middle)
+    return None if reads(good, 1) else good
 
 
 def _warn(message: str) -> None:

@@ -106,6 +106,7 @@ def as_columns(X: Any) -> GivenForm:
         return GivenForm(columns, True, lambda made: {k: made[k][0] for k in made})
     if isinstance(X, Sequence) and X and all(isinstance(row, Mapping) for row in X):
         keys = dict.fromkeys(name for row in X for name in row)
+        _check_names(X, keys)
         columns = {name: [row.get(name) for row in X] for name in keys}
         return GivenForm(columns, False, _as_records)
     if isinstance(X, np.ndarray | Sequence | Table):
@@ -119,6 +120,18 @@ def as_columns(X: Any) -> GivenForm:
         table = arrow.Table.from_batches([X])
         return GivenForm(table, False, lambda made: made.combine_chunks().to_batches()[0])
     return GivenForm(X)
+
+
+def _check_names(records: Sequence[Mapping[Any, Any]], names: Iterable[Any]) -> None:
+    """Refuse names that differ in case only, unless some record has both: one is misspelt."""
+    written: dict[str, str] = {}
+    for name in names:
+        other = written.setdefault(str(name).casefold(), name)
+        if other != name and not any(name in row and other in row for row in records):
+            raise DomainError(
+                f"the records have {other!r:.80} and {name!r:.80}, which differ in upper and lower "
+                f"case only; use one name"
+            )
 
 
 def _as_records(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -205,6 +218,10 @@ def _from_values(name: str, values: Any) -> Cells:
 
 
 def _from_frame(X: Any) -> Table:
+    if type(X).__name__ == "DataFrame" and type(X).__module__.partition(".")[0] == "pandas":
+        names = _unique(list(X.columns))
+        columns = tuple(_from_pandas(name, X.iloc[:, i]) for i, name in enumerate(names))
+        return Table("pandas", names, len(X), columns, text_names=_texts(X.columns))
     try:
         frame = nw.from_native(X, eager_only=True)
     except nw.exceptions.DuplicateError:
@@ -240,6 +257,17 @@ def _unique(names: list[Any]) -> tuple[str, ...]:
     return texts
 
 
+def _from_pandas(name: str, series: Any) -> Cells:
+    """Read a column of a pandas frame: plain ones at once, which counts where rows are few."""
+    dtype = series.dtype
+    kind = dtype.kind if isinstance(dtype, np.dtype) else ""
+    if kind and kind in "fiub":
+        return from_numpy(name, series.to_numpy())
+    if kind == "O" or type(dtype).__name__ == "StringDtype":
+        return from_list(name, series.tolist(), str(dtype))
+    return _from_series(name, nw.from_native(series, series_only=True))
+
+
 def _from_series(name: str, series: nw.Series[Any]) -> Cells:
     """Read a column of a frame; integers do not pass through floats on the way."""
     dtype = series.dtype
@@ -264,10 +292,22 @@ def _from_series(name: str, series: nw.Series[Any]) -> Cells:
         native = series.to_native()
         dtype_name = "ordered category" if native.cat.ordered else "category"
         cells = _from_categories(name, list(native.cat.categories), native.cat.codes.to_numpy())
+    elif dtype == nw.String and series.implementation.is_pyarrow():
+        cells = _from_arrow_texts(name, series.to_native())
     else:
         declared = dtype.categories if isinstance(dtype, nw.Enum) else None
         cells = from_list(name, series.to_list(), dtype_name, declared)
     return replace(cells, dtype="Enum" if isinstance(dtype, nw.Enum) and not pandas else dtype_name)
+
+
+def _from_arrow_texts(name: str, texts: Any) -> Cells:
+    """Read a column of texts as `from_list` does; Python sees each distinct one once."""
+    encoded = texts.dictionary_encode().unify_dictionaries().combine_chunks()
+    levels = from_list(name, encoded.dictionary.to_pylist())
+    if levels.codes is None:  # nothing is known
+        return replace(levels, numbers=np.full(len(texts), np.nan))
+    number = np.append(levels.codes, -1).astype(np.int32)
+    return replace(levels, codes=number[encoded.indices.fill_null(-1).to_numpy()])
 
 
 def _from_categories(name: str, categories: list[Any], codes: Ints) -> Cells:

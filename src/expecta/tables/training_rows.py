@@ -27,7 +27,11 @@ LEVEL = 0.95  # confidence of the interval of an average
 
 @dataclass(frozen=True)
 class Average:
-    """A plain average of the target over training rows, with a 95% interval of Student's t."""
+    """A plain average of the target over training rows, with a 95% interval.
+
+    The interval of a mean is Student's; that of a share is Wilson's, which stays between 0 and 1
+    and has a width where all rows agree.
+    """
 
     mean: float
     low: float
@@ -37,17 +41,28 @@ class Average:
         return f"{number(self.mean)} ({number(self.low)} to {number(self.high)})"
 
 
-def student_average(
-    weight: float, weight_squares: float, total: float, squares: float, center: float
+def average_from_sums(
+    weight: float,
+    weight_squares: float,
+    total: float,
+    squares: float,
+    center: float,
+    is_share: bool,
 ) -> Average:
     """Return an average and its interval by sums over rows: of the weights, their squares, ...
 
-    ... the weighted outcome less a center, and the square of that. The interval is Student's, with
-    as many degrees of freedom as there are rows of equal weight that say as much (Kish), less one.
+    ... the weighted outcome less a center, and the square of that. Rows of unequal weight count as
+    many as there are rows of equal weight that say as much (Kish).
     """
-    from scipy.special import stdtrit
+    from scipy.special import ndtri, stdtrit
 
     size, mean = weight**2 / weight_squares, total / weight
+    if is_share:
+        share, z = min(max(center + mean, 0.0), 1.0), float(ndtri(0.5 + LEVEL / 2))
+        middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
+        half = z * np.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2) / (1 + z**2 / size)
+        low, high = max(0.0, middle - half), min(1.0, middle + half)
+        return Average(share, min(low, share), max(high, share))  # to rounding, where all agree
     half = np.nan  # all the weight may be that of one row
     if size > 1.0:
         spread = max(squares / weight - mean**2, 0.0) / (1.0 - 1.0 / size)
@@ -129,8 +144,12 @@ class TrainingRows:
             return self.target
         return (self.target == of_class).astype(np.float64)
 
-    def average(self, rows: Bools, outcome: Floats | None) -> Average | None:
-        """Average an outcome over some rows by weight; None for fewer than two rows of weight."""
+    def average(self, rows: Bools, of_class: int | None) -> Average | None:
+        """Average the target, or the share of a class, over some rows by weight.
+
+        None for fewer than two rows of weight.
+        """
+        outcome = self.outcome(of_class)
         if outcome is None:
             return None
         weight, value = self.weight[rows], outcome[rows]
@@ -139,7 +158,8 @@ class TrainingRows:
             return None
         center = float(np.average(value, weights=weight))
         total, squares = (float(weight @ (value - center) ** power) for power in (1, 2))
-        return student_average(float(weight.sum()), float(weight @ weight), total, squares, center)
+        sums = float(weight.sum()), float(weight @ weight), total, squares
+        return average_from_sums(*sums, center, of_class is not None)
 
     def missing_share(self, variable: int) -> float:
         """Return the share of the rows, by weight, in which a column is missing."""
