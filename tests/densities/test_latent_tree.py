@@ -103,8 +103,8 @@ def test_a_weight_is_a_repetition_and_threads_change_nothing():
 def test_small_tables_hold_every_row_out_in_turn():
     density = LatentTree(encoder=BINS).fit(mixed_rows(120))
     assert density.learned_.rows == density.learned_.held_out_rows == 120
-    assert "chosen by 5 folds" in density.learned_.how
-    assert "nats a row on 120 rows held out in turn" in repr(density)
+    assert "chosen by 5-fold cross-validation" in density.learned_.how
+    assert "nats a row on 120 rows, each held out in turn" in repr(density)
     assert density.learned_.score > density.learned_.independent + 0.3
     assert density.learned_.score < density.score(mixed_rows(120))  # training rows do better
     new = mixed_rows(5000, seed=7)

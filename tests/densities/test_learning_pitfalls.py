@@ -137,10 +137,14 @@ def test_names_of_columns_that_are_no_text(tmp_path):
     assert Density.load(tmp_path / "known").columns == ["0", "1"]
 
 
-def test_a_category_among_the_others_is_named():
-    encoder = Encoder(max_categories=3).fit({"c": ["a"] * 5 + ["b"] * 4 + ["d", "e"]})
-    with pytest.raises(DomainError, match="may be one of 'other'"):
-        encoder.where(c="e")
+def test_a_category_among_the_others_stands_for_them():
+    density = ChowLiu(encoder=Encoder(max_categories=3)).fit(
+        {"c": ["a"] * 5 + ["b"] * 4 + ["d", "e"]}
+    )
+    log_prob = [density.circuit.log_prob(density.encoder_.where(c=c)) for c in ("e", "d", "other")]
+    assert log_prob[0] == log_prob[1] == log_prob[2]
+    with pytest.raises(DomainError, match="no value 'z'"):
+        density.encoder_.where(c="z")
 
 
 def test_vtrees_of_tables():

@@ -362,7 +362,7 @@ def test_progress_bar_appears_only_on_request(capsys, monkeypatch, pair):
     shown = []
     monkeypatch.setattr("rich.progress.Progress.start", lambda self: shown.append(self))
     with config_context(progress=True):
-        pair.expectation([[0, 0, 0]])
+        pair.expectation([[0, 0, 0], [0, 1, 0]])
     assert len(shown) == 1
 
 

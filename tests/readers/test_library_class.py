@@ -224,7 +224,7 @@ def test_an_estimator_of_ones_own():
         def predict(self, X):
             return np.zeros(len(X))
 
-    with pytest.raises(Unreadable, match="inside of a Mine is not known"):
+    with pytest.raises(Unreadable, match="structure of a Mine is not known"):
         read(Mine(), {})
 
 

@@ -41,6 +41,20 @@ class SketchedOr:
 def leaf(variable: int, parameters: Sequence[Parameter | None]) -> Leaf:
     """Make a node over one variable; ``None`` forbids a value.
 
+    Parameters
+    ----------
+    variable
+        The number of the variable.
+    parameters
+        One number per value: a probability, or what the value adds to g.
+
+    Returns
+    -------
+    Leaf
+        To be used in `node`.
+
+    Examples
+    --------
     >>> leaf(2, [0.5, 0.5]).values
     ((0, 0.5), (1, 0.5))
     """
@@ -49,12 +63,51 @@ def leaf(variable: int, parameters: Sequence[Parameter | None]) -> Leaf:
 
 
 def literal(variable: int, value: int) -> Leaf:
-    """Make the node that allows one value only, at no cost in either kind of circuit."""
+    """Make the node that allows one value only, at no cost in either kind of circuit.
+
+    Parameters
+    ----------
+    variable
+        The number of the variable.
+    value
+        The one value that is possible.
+
+    Returns
+    -------
+    Leaf
+        To be used in `node`.
+
+    Examples
+    --------
+    >>> from expecta import ProbabilisticCircuit, Vtree
+    >>> certain = node((1.0, literal(0, 1), literal(1, 0)))
+    >>> ProbabilisticCircuit.build(Vtree.from_nested((0, 1)), certain).log_prob([[1, 0]]).tolist()
+    [0.0]
+    """
     return Leaf(variable, ((value, None),))
 
 
 def node(*elements: tuple[Parameter, Leaf | SketchedOr, Leaf | SketchedOr]) -> SketchedOr:
-    """Make an OR node over ``(parameter, left, right)`` elements."""
+    """Make an OR node over ``(parameter, left, right)`` elements.
+
+    Parameters
+    ----------
+    *elements
+        For each element its parameter, left part and right part.
+
+    Returns
+    -------
+    SketchedOr
+        To be used in `node` and ``build``.
+
+    Examples
+    --------
+    >>> from expecta import ProbabilisticCircuit, Vtree
+    >>> root = node((0.3, literal(0, 1), leaf(1, [0.5, 0.5])), (0.7, literal(0, 0), literal(1, 1)))
+    >>> p = ProbabilisticCircuit.build(Vtree.from_nested((0, 1)), root)
+    >>> p.properties.deterministic.holds
+    True
+    """
     for element in elements:
         if not isinstance(element, tuple) or len(element) != 3:
             raise StructureError(f"an element is (parameter, left, right), not {element!r}")

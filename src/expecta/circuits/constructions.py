@@ -19,6 +19,20 @@ from expecta.common.errors import StructureError
 def independent(vtree: Vtree, tables: Sequence[npt.ArrayLike]) -> ProbabilisticCircuit:
     """Make the fully factorised distribution from one probability table per variable.
 
+    Parameters
+    ----------
+    vtree
+        Which variables are joined where.
+    tables
+        Probabilities of the values of each variable.
+
+    Returns
+    -------
+    ProbabilisticCircuit
+        Deterministic and normalised.
+
+    Examples
+    --------
     >>> p = independent(Vtree.balanced(2), [[0.2, 0.8], [0.5, 0.3, 0.2]])
     >>> float(np.exp(p.log_prob([[1, 2]]))[0].round(12))
     0.16
@@ -48,6 +62,24 @@ def linear(
     ``tables[i]`` has shape (values,) or (values, outputs): what each value of variable
     ``i`` adds. For a Boolean variable with coefficient w that is ``[0, w]``.
 
+    Parameters
+    ----------
+    vtree
+        Which variables are joined where.
+    tables
+        What each value of each variable adds: (values,) or (values, outputs).
+    bias
+        Added to every prediction.
+    link
+        ``"identity"`` or ``"logistic"``, a note for files.
+
+    Returns
+    -------
+    RegressionCircuit
+        One element per inner vtree node.
+
+    Examples
+    --------
     >>> g = linear(Vtree.balanced(2), [[0.0, 3.0], [0.0, -1.0]], bias=2.0)
     >>> g([[1, 1], [0, 1]]).tolist()
     [4.0, 1.0]
@@ -84,10 +116,22 @@ def naive_bayes(
     conditionals
         For each variable P(value | class), ``None`` for the class.  # (classes, values)
 
+    Returns
+    -------
+    ProbabilisticCircuit
+        Deterministic and normalised.
+
     Notes
     -----
     One node per class in every layer, so the circuit is deterministic: the class is
     a variable and decides which node is meant.
+
+    Examples
+    --------
+    >>> vtree = Vtree.from_nested((0, 1))
+    >>> p = naive_bayes(vtree, 0, [0.5, 0.5], [None, [[0.9, 0.1], [0.3, 0.7]]])
+    >>> float(np.exp(p.log_prob([[-1, 1]]))[0].round(12))
+    0.4
     """
     weights = np.atleast_1d(np.asarray(prior, np.float64))
     k = len(weights)

@@ -20,6 +20,8 @@ from expecta.common.arrays import Bools, Floats, Ints, within
 from expecta.common.errors import DomainError
 from expecta.common.text import shortened
 
+FEW_VALUES = 64  # of a variable, up to which there is a state for each of them
+
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
@@ -28,6 +30,15 @@ class Evidence:
     Start from :meth:`unknown` or :meth:`rows` and add facts; every method returns a
     new object, and facts about one variable are combined (a set is intersected,
     likelihoods are multiplied).
+
+    Parameters
+    ----------
+    states
+        Weights of the values in each distinct state of a variable.  # per variable (states, values)
+    codes
+        The state of each row.  # per variable (rows,)
+    n_rows
+        How many rows there are.
 
     Examples
     --------
@@ -49,25 +60,94 @@ class Evidence:
             if not within(code, 0, len(table)):
                 raise DomainError(f"a code of variable {variable} names no state")
 
+    @classmethod
+    def _of_right_codes(
+        cls, states: tuple[Floats, ...], codes: tuple[Ints, ...], n_rows: int
+    ) -> Evidence:
+        """Hold codes that are right by their making: for a single row the checks cost most."""
+        out = object.__new__(cls)
+        for name, value in (("states", states), ("codes", codes), ("n_rows", n_rows)):
+            object.__setattr__(out, name, value)
+        return out
+
+    @classmethod
+    def _of_one_row(cls, row: list[int], cards: list[int]) -> Evidence:
+        """Hold a row of codes; what :meth:`rows` does of one, in a few steps for each variable."""
+        states, codes = [], []
+        for value, card in zip(row, cards, strict=True):
+            if card <= FEW_VALUES:
+                states.append(_every_value(card))
+                codes.append(card if value < 0 else value)
+            else:
+                table = np.full((1, card), 1.0 if value < 0 else 0.0)
+                table[0, value] = 1.0
+                states.append(table)
+                codes.append(0)
+        numbers = np.array(codes, np.int32)[:, None]
+        return cls._of_right_codes(tuple(states), tuple(numbers), 1)
+
     # -- builders ---------------------------------------------------------------------
 
     @classmethod
     def unknown(cls, cardinalities: npt.ArrayLike, rows: int = 1) -> Evidence:
-        """Return evidence that says nothing about any variable, for some rows."""
+        """Return evidence that says nothing about any variable, for some rows.
+
+        Parameters
+        ----------
+        cardinalities
+            How many values each variable has.
+        rows
+            How many rows.
+        """
         cards = np.asarray(cardinalities).tolist()
         code = np.zeros(rows, np.int32)
         return cls(tuple(np.ones((1, c)) for c in cards), (code,) * len(cards), rows)
 
     @classmethod
     def rows(cls, X: npt.ArrayLike, cardinalities: npt.ArrayLike) -> Evidence:
-        """Read rows of values; NaN, None, pd.NA, or -1 among integers, is unknown."""
+        """Read rows of values; NaN, None, pd.NA, or -1 among integers, is unknown.
+
+        Parameters
+        ----------
+        X
+            Values, with NaN or -1 for unknown.  # (rows, variables)
+        cardinalities
+            How many values each variable has.
+        """
         cards = np.asarray(cardinalities)
+        if type(X) is np.ndarray and len(X) == 1 and X.dtype.kind == "i" and X.ndim == 2:
+            row, counts = X[0].tolist(), cards.tolist()
+            if len(row) == len(counts) and all(
+                -1 <= x < c for x, c in zip(row, counts, strict=True)
+            ):
+                return cls._of_one_row(row, counts)
         values = _as_codes(X, cards)
-        columns = [_states(column, int(card)) for column, card in zip(values.T, cards, strict=True)]
-        return cls(tuple(s for s, _ in columns), tuple(c for _, c in columns), len(values))
+        # a state for every value, and a last one for "unknown", where these are few
+        numbers = np.ascontiguousarray(np.where(values < 0, cards, values).T, np.int32)
+        columns = [
+            (_every_value(card), numbers[v])
+            if card <= FEW_VALUES
+            else _used_states(values[:, v], card)
+            for v, card in enumerate(cards.tolist())
+        ]
+        states, codes = (tuple(part) for part in zip(*columns, strict=True))
+        return cls._of_right_codes(states, codes, len(values))
 
     def known(self, variable: int, value: int | Sequence[int]) -> Evidence:
-        """Fix a variable to a value, or to one value per row."""
+        """Fix a variable to a value, or to one value per row.
+
+        Parameters
+        ----------
+        variable
+            The number of the variable.
+        value
+            Its value: one, or one for each row.
+
+        Returns
+        -------
+        Evidence
+            With this fact added.
+        """
         card = self._card(variable)
         values = np.atleast_1d(np.asarray(value))
         if not np.all(_is_value(values, card)) or values.ndim != 1:
@@ -77,7 +157,20 @@ class Evidence:
         return self._and(variable, table, codes.reshape(-1).astype(np.int32))
 
     def among(self, variable: int, values: Iterable[int]) -> Evidence:
-        """Say that a variable is one of these values, in every row; none is impossible."""
+        """Say that a variable is one of these values, in every row; none is impossible.
+
+        Parameters
+        ----------
+        variable
+            The number of the variable.
+        values
+            Values that are possible.
+
+        Returns
+        -------
+        Evidence
+            With this fact added.
+        """
         card = self._card(variable)
         allowed = list(values)
         if not np.all(_is_value(np.array(allowed or [0]), card)):
@@ -90,6 +183,20 @@ class Evidence:
         """Say that an ordinal variable lies in ``low .. high``, both ends included.
 
         The ends may lie beyond the values there are.
+
+        Parameters
+        ----------
+        variable
+            The number of the variable.
+        low
+            The least value that is possible.
+        high
+            The greatest one.
+
+        Returns
+        -------
+        Evidence
+            With this fact added.
         """
         card = self._card(variable)
         if low > high:
@@ -100,6 +207,18 @@ class Evidence:
         """Give each value a weight >= 0: soft evidence.
 
         ``weights`` has shape (values,) for all rows alike, or (rows, values).
+
+        Parameters
+        ----------
+        variable
+            The number of the variable.
+        weights
+            A weight per value, for all rows or for each.
+
+        Returns
+        -------
+        Evidence
+            With this fact added.
         """
         card = self._card(variable)
         table = np.asarray(weights, np.float64)
@@ -118,6 +237,18 @@ class Evidence:
     def both(self, other: Evidence) -> Evidence:
         """Combine two pieces of evidence about the same rows; a single row goes with every row.
 
+        Parameters
+        ----------
+        other
+            Evidence about the same variables and rows.
+
+        Returns
+        -------
+        Evidence
+            What both say.
+
+        Examples
+        --------
         >>> first, second = Evidence.rows([[0, -1]], [2, 2]), Evidence.rows([[-1, 1]], [2, 2])
         >>> [first.both(second).weights(v).tolist() for v in range(2)]
         [[[1.0, 0.0]], [[0.0, 1.0]]]
@@ -151,7 +282,13 @@ class Evidence:
         return np.array([table.shape[1] for table in self.states], np.int32)
 
     def weights(self, variable: int) -> Floats:
-        """Return the weight of each value of a variable.  # (rows, values)."""
+        """Return the weight of each value of a variable.  # (rows, values).
+
+        Parameters
+        ----------
+        variable
+            The number of the variable.
+        """
         self._card(variable)
         return self.states[variable][self.codes[variable]]
 
@@ -168,7 +305,7 @@ class Evidence:
             rows = np.array([rows])
         codes = tuple(code[rows] for code in self.codes)
         n = len(codes[0]) if codes else 0
-        return Evidence(self.states, codes, n)
+        return Evidence._of_right_codes(self.states, codes, n)
 
     def _card(self, variable: int) -> int:
         if not 0 <= variable < len(self.states):
@@ -261,11 +398,8 @@ def _is_value(values: npt.NDArray[Any], card: int) -> npt.NDArray[Any] | bool:
     return (values >= 0) & (values < card) & (values == np.floor(values))
 
 
-def _states(values: Ints, card: int) -> tuple[Floats, Ints]:
-    """Return the states of one column and each row's state."""
-    if card <= 64:  # a state for every value, and a last one for "unknown"
-        codes = np.ascontiguousarray(np.where(values < 0, card, values), np.int32)
-        return _every_value(card), codes
+def _used_states(values: Ints, card: int) -> tuple[Floats, Ints]:
+    """Return the states that one column has, and each row's state."""
     there = np.bincount(values + 1, minlength=card + 1) > 0  # counted, which is faster than sorted
     used, codes = np.flatnonzero(there) - 1, np.cumsum(there, dtype=np.int32) - 1
     table = (used[:, None] == np.arange(card)) | (used[:, None] < 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -81,6 +81,15 @@ class ProbabilisticCircuit(Circuit):
 
         Variables have two values, or as many as the formula names, unless
         ``cardinalities`` says otherwise.
+
+        Parameters
+        ----------
+        vtree
+            Which variables are joined where.
+        root
+            The root, by `node` and `leaf` of `expecta.circuits`.
+        cardinalities
+            How many values each variable has; two each by default.
         """
         structure, parameters = assemble(vtree, root, cardinalities)
         weights = np.array([1.0 if w is None else w for w in parameters], np.float64)
@@ -88,13 +97,27 @@ class ProbabilisticCircuit(Circuit):
 
     @classmethod
     def load(cls, path: str | PathLike[str], vtree: Vtree | None = None) -> ProbabilisticCircuit:
-        """Read a ``.psdd`` file over ``vtree``, or Expecta's own format (no vtree needed)."""
+        """Read a ``.psdd`` file over ``vtree``, or Expecta's own format (no vtree needed).
+
+        Parameters
+        ----------
+        path
+            The file.
+        vtree
+            That of a text format; other files hold theirs.
+        """
         from expecta.files import load
 
         return load("probabilistic circuit", path, vtree)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a ``.psdd`` file (by that ending), else Expecta's own format. Atomic."""
+        """Write a ``.psdd`` file (by that ending), else Expecta's own format. Atomic.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
         from expecta.files import save
 
         save("probabilistic circuit", self, path)
@@ -126,6 +149,13 @@ class ProbabilisticCircuit(Circuit):
         What has become impossible is left out, so the circuit is no larger. Impossible
         evidence raises: there is no such distribution. Cost: one pass over the circuit.
 
+        Parameters
+        ----------
+        X
+            Rows: a table in which NaN, or -1 among integers, is unknown, or `Evidence`.
+
+        Examples
+        --------
         >>> from expecta import Vtree, naive_bayes
         >>> p = naive_bayes(Vtree.balanced(2), 0, [0.5, 0.5], [None, [[0.9, 0.1], [0.2, 0.8]]])
         >>> np.exp(p.condition([[-1, 1]]).log_prob([[1, -1]])).round(9).tolist()
@@ -219,6 +249,14 @@ class ProbabilisticCircuit(Circuit):
     def marginals(self, X: Rows, *, on_impossible: str = "nan") -> list[Floats]:
         """Posterior distribution of every variable given each row. Exact.
 
+        Parameters
+        ----------
+        X
+            Rows: a table in which NaN, or -1 among integers, is unknown, or `Evidence`.
+        on_impossible
+            ``"nan"``: rows that are impossible under p give NaN and one warning; ``"raise"``: an
+            `ImpossibleEvidenceError`.
+
         Returns
         -------
         list of arrays
@@ -236,6 +274,14 @@ class ProbabilisticCircuit(Circuit):
         approximation and says so: ``exact`` is false, and ``log_prob`` is still the
         true log-probability of the row it found, hence a lower bound.
 
+        Parameters
+        ----------
+        X
+            Rows: a table in which NaN, or -1 among integers, is unknown, or `Evidence`.
+        on_impossible
+            ``"nan"``: rows that are impossible under p give NaN and one warning; ``"raise"``: an
+            `ImpossibleEvidenceError`.
+
         Returns
         -------
         MostProbable
@@ -249,6 +295,15 @@ class ProbabilisticCircuit(Circuit):
     def sample(self, n: int | None = None, *, given: Rows | None = None, seed: Any = None) -> Ints:
         """Draw complete rows: ``n`` from p, or ``n`` for each row of ``given`` from p given it.
 
+        Parameters
+        ----------
+        n
+            How many rows; with ``given`` by default one for each of its rows.
+        given
+            Rows or evidence to complete.
+        seed
+            Seed, or a generator of random numbers.
+
         Returns
         -------
         array of shape (n, variables), or (rows, n, variables) with evidence; without
@@ -260,8 +315,48 @@ class ProbabilisticCircuit(Circuit):
 
         return sample(self._plan, n, given, seed)
 
+    def sample_at(self, n: int, given: Rows, numbers: Callable[[int, int], Floats]) -> Ints:
+        """Draw ``n`` rows for each row of ``given`` by numbers of one's own.
+
+        The same numbers make the same choices, so that quasi-random points may take the place of
+        random numbers.
+
+        Parameters
+        ----------
+        n
+            How many rows are drawn for each row of evidence.
+        given
+            Rows of values, -1 where unknown, or evidence.
+        numbers
+            ``numbers(a, b)`` returns numbers in [0, 1) for the draws a to b, counted through all
+            rows: one per vtree node.  # (b - a, vtree nodes)
+
+        Returns
+        -------
+        array of shape (rows · n, variables)
+            The draws of the first row, then those of the second, and so on. Cost: a pass over the
+            circuit's edges for each row, and per draw the vtree.
+        """
+        from expecta.queries.density_queries import sample_at
+
+        return sample_at(self._plan, n, given, numbers)
+
     def entropy(self, X: Rows | None = None, *, on_impossible: str = "nan") -> float | Floats:
-        """Entropy in nats of p, or of p given each row. Exact; needs a deterministic circuit."""
+        """Entropy in nats of p, or of p given each row. Exact; needs a deterministic circuit.
+
+        Parameters
+        ----------
+        X
+            Rows or evidence that is known; None for nothing.
+        on_impossible
+            ``"nan"``: rows that are impossible under p give NaN and one warning; ``"raise"``: an
+            `ImpossibleEvidenceError`.
+
+        Returns
+        -------
+        float or array
+            In nats; one number per row of X.
+        """
         from expecta.queries.density_queries import entropy
 
         self.properties.require_deterministic("entropy")

@@ -32,7 +32,28 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Properties:
-    """What is known of a circuit's structure."""
+    """What is known of a circuit's structure.
+
+    Parameters
+    ----------
+    deterministic
+        Whether at most one element of each node is possible, with the reason if not.
+    normalised
+        Whether the weights of each node add up to one.
+    smooth
+        Whether all elements of a node have the same variables.
+    decomposable
+        Whether the two parts of an element share no variable.
+    structured
+        Whether all follow one vtree.
+
+    Examples
+    --------
+    >>> from expecta import Vtree, random_probabilistic
+    >>> properties = random_probabilistic(Vtree.balanced(4), seed=0).properties
+    >>> properties.normalised.holds, properties.deterministic.holds
+    (True, False)
+    """
 
     deterministic: Verdict
     normalised: Verdict
@@ -41,7 +62,13 @@ class Properties:
     structured: bool = True
 
     def require_deterministic(self, query: str) -> None:
-        """Raise unless every OR node has at most one element that any row satisfies."""
+        """Raise unless every OR node has at most one element that any row satisfies.
+
+        Parameters
+        ----------
+        query
+            What needs it, for the message.
+        """
         if not self.deterministic:
             raise PropertyError(
                 f"{query} needs a deterministic circuit, and in this one "

@@ -24,6 +24,26 @@ def random_probabilistic(
 ) -> ProbabilisticCircuit:
     """Draw a distribution: dense layers of ``units`` nodes, or a deterministic circuit.
 
+    Parameters
+    ----------
+    vtree
+        Which variables are joined where.
+    cardinalities
+        How many values each variable has; two each by default.
+    units
+        Nodes per layer.
+    deterministic
+        Whether to draw a deterministic circuit.
+    seed
+        Seed, or a generator of random numbers.
+
+    Returns
+    -------
+    ProbabilisticCircuit
+        Normalised.
+
+    Examples
+    --------
     >>> p = random_probabilistic(Vtree.balanced(6), units=3, seed=0)
     >>> p.properties.normalised.holds, p.properties.deterministic.holds
     (True, False)
@@ -52,6 +72,30 @@ def random_regression(
 ) -> RegressionCircuit:
     """Draw a deterministic function; ``coverage`` < 1 leaves some rows off its support.
 
+    Parameters
+    ----------
+    vtree
+        Which variables are joined where.
+    cardinalities
+        How many values each variable has; two each by default.
+    units
+        Nodes per layer.
+    outputs
+        Number of outputs.
+    coverage
+        Share of the elements that are kept.
+    scale
+        Standard deviation of the parameters.
+    seed
+        Seed, or a generator of random numbers.
+
+    Returns
+    -------
+    RegressionCircuit
+        Deterministic.
+
+    Examples
+    --------
     >>> g = random_regression(Vtree.balanced(6), outputs=2, seed=0)
     >>> g.properties.deterministic.holds, g.covers_everything
     (True, True)

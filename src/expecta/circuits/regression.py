@@ -40,6 +40,16 @@ class RegressionCircuit(Circuit):
         Added to every prediction.  # (outputs,)
     link
         ``"identity"`` or ``"logistic"``.
+
+    Examples
+    --------
+    >>> from expecta.circuits import leaf, literal, node
+    >>> g = RegressionCircuit.build(
+    ...     Vtree.from_nested((0, 1)),
+    ...     node((1.0, literal(0, 0), leaf(1, [0, 2])), (5.0, literal(0, 1), leaf(1, [0, 0]))),
+    ... )
+    >>> g([[0, 1], [1, 1]]).tolist()
+    [3.0, 5.0]
     """
 
     def __init__(
@@ -79,7 +89,21 @@ class RegressionCircuit(Circuit):
         bias: npt.ArrayLike | None = None,
         link: str = "identity",
     ) -> RegressionCircuit:
-        """Build a circuit from a formula whose parameters are numbers, or one per output."""
+        """Build a circuit from a formula whose parameters are numbers, or one per output.
+
+        Parameters
+        ----------
+        vtree
+            Which variables are joined where.
+        root
+            The root, by `node` and `leaf` of `expecta.circuits`.
+        cardinalities
+            How many values each variable has; two each by default.
+        bias
+            Added to every prediction.  # (outputs,)
+        link
+            ``"identity"`` or ``"logistic"``.
+        """
         structure, parameters = assemble(vtree, root, cardinalities)
         given = [np.atleast_1d(np.asarray(w, np.float64)) for w in parameters if w is not None]
         outputs = 1 if bias is None else np.atleast_1d(np.asarray(bias)).size
@@ -93,13 +117,27 @@ class RegressionCircuit(Circuit):
 
     @classmethod
     def load(cls, path: str | PathLike[str], vtree: Vtree | None = None) -> RegressionCircuit:
-        """Read a ``.glc``/``.circuit`` file over ``vtree``, or Expecta's own format."""
+        """Read a ``.glc``/``.circuit`` file over ``vtree``, or Expecta's own format.
+
+        Parameters
+        ----------
+        path
+            The file.
+        vtree
+            That of a text format; other files hold theirs.
+        """
         from expecta.files import load
 
         return load("regression circuit", path, vtree)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write ``.glc``/``.circuit`` (by that ending), else Expecta's own format. Atomic."""
+        """Write ``.glc``/``.circuit`` (by that ending), else Expecta's own format. Atomic.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
         from expecta.files import save
 
         save("regression circuit", self, path)

@@ -48,6 +48,13 @@ class Structure:
         Node ``n`` has the edges ``edge_start[n] : edge_start[n + 1]``.  # (nodes + 1,)
     target
         What an edge leads to: an element, or at a leaf a value.  # (edges,)
+
+    Examples
+    --------
+    >>> from expecta.circuits import independent
+    >>> structure = independent(Vtree.balanced(2), [[0.5, 0.5]] * 2).structure
+    >>> structure.n_edges
+    5
     """
 
     vtree: Vtree
@@ -117,7 +124,18 @@ class Structure:
         return self.vtree.variable[self.layer_of_node[self.node_of_edge]] >= 0
 
     def name_of(self, node: int) -> str:
-        """Say which node this is, for messages."""
+        """Say which node this is, for messages.
+
+        Parameters
+        ----------
+        node
+            Its number.
+
+        Returns
+        -------
+        str
+            Where it is, in words.
+        """
         layer = int(self.layer_of_node[node])
         variables = shortened(self.vtree.variables_below(layer))
         where = int(node - self.node_start[layer])
@@ -195,6 +213,18 @@ class Structure:
         edges; edges where ``keep`` is false are dropped. Returns the structure and,
         for each of its edges, the edge of this one whose parameter it takes. Cost:
         linear in the edges.
+
+        Parameters
+        ----------
+        parameter
+            Bytes of the parameters of a range of edges.
+        keep
+            Edges to keep; None keeps all.  # (edges,)
+
+        Returns
+        -------
+        tuple
+            The structure, and an edge of this one for each of its edges.
         """
         if keep is None:
             keep = np.ones(self.n_edges, np.bool_)
@@ -253,7 +283,13 @@ class Structure:
         return structure, edges
 
     def same_as(self, other: Structure) -> bool:
-        """Whether two structures are equal, array by array."""
+        """Whether two structures are equal, array by array.
+
+        Parameters
+        ----------
+        other
+            Another structure.
+        """
         return self.vtree == other.vtree and all(
             np.array_equal(getattr(self, field.name), getattr(other, field.name))
             for field in fields(self)

@@ -22,7 +22,7 @@ Nested: TypeAlias = "int | tuple[Nested, Nested]"
 
 @dataclass(frozen=True, eq=False)
 class Vtree:
-    """A full binary tree over the variables ``0 .. n-1``.
+    """A full binary tree over the variables 0 to n - 1.
 
     Nodes are numbered in post-order, left before right: children come before
     parents, the root is last, and the nodes below ``v`` are the ``size[v]``
@@ -66,7 +66,13 @@ class Vtree:
 
     @classmethod
     def from_nested(cls, nested: Nested) -> Vtree:
-        """Build a vtree from nested pairs of variables, such as ``(0, (1, 2))``."""
+        """Build a vtree from nested pairs of variables, such as ``(0, (1, 2))``.
+
+        Parameters
+        ----------
+        nested
+            A variable, or a pair of such.
+        """
         left: list[int] = []
         right: list[int] = []
         variable: list[int] = []
@@ -94,6 +100,13 @@ class Vtree:
     def balanced(cls, order: int | Sequence[int]) -> Vtree:
         """Halve the variables again and again, in the given order.
 
+        Parameters
+        ----------
+        order
+            The variables in their order, or how many there are.
+
+        Examples
+        --------
         >>> Vtree.balanced(4)
         Vtree(((0, 1), (2, 3)))
         """
@@ -111,6 +124,15 @@ class Vtree:
         """Shuffle the variables, then halve them (or cut them anywhere) recursively.
 
         The balanced kind is the one the paper learns its circuits on.
+
+        Parameters
+        ----------
+        n
+            How many variables.
+        seed
+            Seed, or a generator of random numbers.
+        balanced
+            Whether halves are equal in number.
         """
         rng = np.random.default_rng(seed)
         order = rng.permutation(n).tolist()
@@ -126,6 +148,13 @@ class Vtree:
     def right_linear(cls, order: int | Sequence[int]) -> Vtree:
         """Chain the variables: the first against all others, and so on.
 
+        Parameters
+        ----------
+        order
+            The variables in their order, or how many there are.
+
+        Examples
+        --------
         >>> Vtree.right_linear(3)
         Vtree((0, (1, 2)))
         """
@@ -137,7 +166,13 @@ class Vtree:
 
     @classmethod
     def left_linear(cls, order: int | Sequence[int]) -> Vtree:
-        """Chain the variables from the other side: ``((0, 1), 2)``."""
+        """Chain the variables from the other side: ``((0, 1), 2)``.
+
+        Parameters
+        ----------
+        order
+            The variables in their order, or how many there are.
+        """
         variables = _order(order)
         nested: Nested = variables[0]
         for variable in variables[1:]:
@@ -148,13 +183,25 @@ class Vtree:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Vtree:
-        """Read a ``.vtree`` file, or Expecta's own format."""
+        """Read a ``.vtree`` file, or Expecta's own format.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
         from expecta.files import load
 
         return load("vtree", path)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a ``.vtree`` file (by that ending), else Expecta's own format. Atomic."""
+        """Write a ``.vtree`` file (by that ending), else Expecta's own format. Atomic.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
         from expecta.files import save
 
         save("vtree", self, path)
@@ -223,12 +270,24 @@ class Vtree:
         return frozen(out, np.int64, 1, "inorder")
 
     def variables_below(self, v: int) -> list[int]:
-        """Return the variables of the subtree at ``v``, from left to right."""
+        """Return the variables of the subtree at ``v``, from left to right.
+
+        Parameters
+        ----------
+        v
+            A node.
+        """
         below = self.variable[v - self.size[v] + 1 : v + 1]
         return [int(x) for x in below if x >= 0]
 
     def inner(self) -> Iterator[int]:
-        """Walk the inner nodes, children before parents."""
+        """Walk the inner nodes, children before parents.
+
+        Returns
+        -------
+        iterator
+            Numbers of nodes.
+        """
         return (v for v in range(len(self)) if self.variable[v] < 0)
 
     def nested(self) -> Nested:

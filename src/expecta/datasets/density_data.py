@@ -16,7 +16,26 @@ DENSITY_NAMES = tuple(_NAMES.split())
 
 @dataclass(frozen=True, eq=False)
 class DensityData:
-    """Rows of Booleans in their usual three parts."""
+    """Rows of Booleans in their usual three parts.
+
+    Parameters
+    ----------
+    name
+        Which set.
+    X_train
+        Rows to learn from.
+    X_valid
+        Rows to stop by.
+    X_test
+        Rows to score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.zeros((2, 3), int)
+    >>> DensityData("mine", rows, rows, rows).X_test.shape
+    (2, 3)
+    """
 
     name: str
     X_train: Ints
@@ -30,6 +49,16 @@ def load_density(name: str) -> DensityData:
     They are read from ``density/NAME.npz`` in the folder that the environment variable
     EXPECTA_DATA names. Most were gathered by Lowd and Davis (2010), the others (tretail,
     pumsb_star, kosarek, bbc, ad) by Van Haaren and Davis (2012).
+
+    Parameters
+    ----------
+    name
+        One of ``DENSITY_NAMES``.
+
+    Examples
+    --------
+    >>> load_density("nltcs").X_train.shape  # doctest: +SKIP
+    (16181, 16)
     """
     check_name(name, DENSITY_NAMES)
     root = folder()

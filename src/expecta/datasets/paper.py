@@ -43,6 +43,27 @@ class PaperData:
     ``X_...`` are Booleans (or tables, with ``encoded=False``), ``y_...`` the targets,
     ``rows`` the rows of the whole table in each part, ``feature_names`` what each column
     of X says, and ``groups`` which column of the table each Boolean is about.
+
+    Parameters
+    ----------
+    name
+        Which set.
+    X_train, X_valid, X_test
+        Booleans, or tables with ``encoded=False``.
+    y_train, y_valid, y_test
+        The targets.
+    rows
+        Rows of the whole table in each part.
+    feature_names
+        What each column of X says.
+    groups
+        Which column of the table each Boolean is about.
+
+    Examples
+    --------
+    >>> data = load_paper("insurance")
+    >>> len(data.rows.train), data.feature_names[6]
+    (936, 'smoker = no')
     """
 
     name: str
@@ -60,6 +81,13 @@ class PaperData:
 def paper_split(n_rows: int) -> PaperSplit:
     """Return the authors' split of a table: 70 % to train, 14 % to stop by, the rest to test.
 
+    Parameters
+    ----------
+    n_rows
+        Rows of the table.
+
+    Examples
+    --------
     >>> [len(part) for part in paper_split(1338)]
     [936, 187, 215]
     """

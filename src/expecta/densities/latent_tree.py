@@ -13,7 +13,6 @@ from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_integer, check_number
 from expecta.densities.density_learner import LearningOutcome, LearningTask, independent_scores
 from expecta.densities.tree_learner import TreeLearner
-from expecta.learn.information import edge_information
 from expecta.learn.trees.em import EMProblem, EMSchedule, TreeModel, learn, prototype_start
 from expecta.learn.trees.expectation import TreeRows, log_likelihoods
 from expecta.learn.trees.layout import TreeLayout
@@ -61,14 +60,14 @@ class StatesChoice(NamedTuple):
 
 
 class LatentTree(TreeLearner):
-    """A tree of hidden states, one at each column: the default density.
+    """A tree of hidden states, one for each column: the default density.
 
-    The tree is Chow and Liu's, by information that is corrected for chance, or one that is
-    balanced; the hidden states of neighbours depend on each other, and each column on its own.
-    It fits far better than a tree over the columns themselves. A state's bins of numbers are
-    drawn towards a normal curve of their own, so that many bins do little harm to few rows; and
-    beside numbers, states of a column with at most 8 values stand for one value each, so that
-    what such columns tell about each other is kept. See :mod:`expecta.learn.trees.tree_priors`.
+    The tree is a Chow-Liu tree, by mutual information corrected for chance, or a balanced one;
+    hidden states of neighbours depend on each other, and each column on its hidden state. It fits
+    far better than a tree over the columns themselves. The bins of numbers of a state are shrunk
+    towards a normal curve, so that many bins do little harm with few rows; in tables with
+    numbers, each state of a column with at most 8 values stands for one value, which keeps the
+    dependence between such columns. See ``expecta.learn.trees.tree_priors``.
 
     Learned by EM that starts from random prototype rows: first in batches with an annealed step
     where rows are many, then over all rows.
@@ -76,31 +75,31 @@ class LatentTree(TreeLearner):
     Parameters
     ----------
     states
-        Number of hidden states K, or several to try in turn, the smallest first, as long as
-        the held-out score rises: in five-fold cross-validation below 2,000 rows (and 200,000
-        cells), else on the rows held out, with at most 20,000 rows. If none of several beats
+        Number of hidden states K, or several numbers to try, the smallest first, as long as the
+        held-out score rises: by five-fold cross-validation below 2,000 rows (and 200,000 cells),
+        otherwise on held-out rows, with at most 20,000 rows. If none of several is better than
         independent columns by more than a standard error, columns are independent. By default
-        4, 8, 16, 32, and 64 where there are 2,000 rows and at most 400,000 cells.
+        4, 8, 16, 32, and 64 with at least 2,000 rows and at most 400,000 cells.
     tree
-        "chow-liu", the tree of greatest information, fits best. "balanced" is as deep as the
-        logarithm of the number of columns: its vtree suits a circuit of many columns better.
+        "chow-liu", the tree of maximum information, fits best. "balanced" has a depth of the
+        logarithm of the number of columns, which suits circuits of many columns better.
     pseudo_count
-        Rows added to each distribution of states and of values: to states half as the parent's
-        and half as they are distributed, to values as in the whole column. By default 2 where
-        there are columns of numbers, else 0.1.
+        Number of rows added to each distribution of states and of values: to states half by the
+        parent's state and half by their distribution, to values by that of the whole column. By
+        default 2 with columns of numbers, otherwise 0.1.
     smoothing
-        Rows added to each distribution of bins of numbers, spread as a normal curve.
+        Number of rows added to each distribution of bins of numbers, as a normal curve.
     restarts
-        Starts to try, as many as are cheap; after every few epochs the better half goes on. By
-        default 4 below 2,000 rows, else 2, and 8 where rows to hold out are given.
+        Number of random starts; after every few epochs only the better half continues. By
+        default 4 below 2,000 rows, otherwise 2, and 8 where held-out rows are given.
     max_epochs
-        Steps of EM over all rows, at most: of each stretch between two choices of starts,
-        and of the last.
+        Maximum number of EM steps over all rows, between two selections of starts and after the
+        last.
     batch_size
-        Rows of a batch; by default a twentieth of the rows, between 256 and 4,096.
+        Number of rows per batch; by default a twentieth of the rows, between 256 and 4,096.
     patience, tolerance
-        Stop after so many epochs without a relative gain of the score: that of held-out rows
-        if these are given or there are 2,000 rows, else that of the rows themselves.
+        Stop after ``patience`` epochs without a relative gain of ``tolerance`` of the score: that
+        of held-out rows if these are given or there are 2,000 rows, otherwise of training rows.
     encoder
         How to read tables; by default ``Encoder(bins="tails", max_bins=32)``.
     random_state
@@ -121,6 +120,8 @@ class LatentTree(TreeLearner):
     >>> bool(density.score([[1, 1, 0]]) > np.log(0.4))
     True
     """
+
+    _has_hidden_states = True
 
     def __init__(
         self,
@@ -151,7 +152,8 @@ class LatentTree(TreeLearner):
 
     # -- the tree, its states and their prior -----------------------------------------
 
-    def _default_encoder(self) -> Encoder:
+    def default_encoder(self) -> Encoder:
+        """Return an encoder that cuts long tails finer."""
         return Encoder(bins="tails", max_bins=MAX_BINS)
 
     def _tree(self, rows: WeightedRows) -> RootedTree:
@@ -159,26 +161,23 @@ class LatentTree(TreeLearner):
             raise ValueError(f"tree is one of {', '.join(TREES)}, not {self.tree!r}")
         # bits that are rare coincide by chance: a row that is added tells these apart
         added = 0.0 if np.any(self._ordered) else 1.0
-        codes, cards = self._coarse(rows.codes)
-        information = edge_information(codes, cards, rows.weight, pseudo_count=added)
+        information = rows.edge_information(self._edge_groups(), pseudo_count=added)
         if self.tree == "chow-liu":
             return RootedTree.greatest(information)
         information = np.maximum(information, 0.0)
         return RootedTree.promoted(balanced_by_information(information), information)
 
-    def _coarse(self, codes: Ints) -> tuple[Ints, Ints]:
-        """Join neighbouring bins of numbers to few of about equal weight."""
-        coarse, cards, ordered = codes.copy(), self.encoder_.cardinalities_.copy(), self._ordered
-        for variable in np.flatnonzero(ordered > MAX_EDGE_BINS).tolist():
-            bins = int(ordered[variable])
+    def _edge_groups(self) -> list[Ints]:
+        """Join neighbouring bins of numbers to few of about equal weight; return their groups."""
+        groups = [np.arange(card) for card in self.encoder_.cardinalities_.tolist()]
+        for variable in np.flatnonzero(self._ordered > MAX_EDGE_BINS).tolist():
+            bins = int(self._ordered[variable])
             counts = self.value_counts_[variable][:bins]
             middle = (np.cumsum(counts) - counts / 2) / max(counts.sum(), 1e-300)
             group = np.unique(np.floor(middle * MAX_EDGE_BINS), return_inverse=True)[1]
-            others = group[-1] + 1 + np.arange(cards[variable] - bins)  # "missing" as a value
-            lookup = np.concatenate([group, others, [-1]])
-            coarse[:, variable] = lookup[codes[:, variable]]
-            cards[variable] = len(lookup) - 1 - bins + group[-1] + 1
-        return coarse, cards
+            others = group[-1] + 1 + np.arange(len(groups[variable]) - bins)  # "missing"
+            groups[variable] = np.concatenate([group, others])
+        return groups
 
     @property
     def _ordered(self) -> Ints:
@@ -281,7 +280,7 @@ class LatentTree(TreeLearner):
         merged = self._tree_rows(plan.tree, rows.merged())
         model = self._fit(plan, choice.size, merged)
         self._take(model, merged)
-        how = f"{self._summary(model)}, chosen by {FOLDS} folds"
+        how = f"{self._summary(model)}, chosen by {FOLDS}-fold cross-validation"
         weight = np.concatenate([out.weight for _, out in parts])
         independent = float(np.average(self._alone(parts), weights=weight))
         return LearningOutcome(how, choice.score, independent, len(rows.codes))
@@ -378,7 +377,7 @@ class LatentTree(TreeLearner):
 
     def _summary(self, model: TreeModel) -> str:
         if np.all(model.layout.states == 1) and self._sizes() != [1]:
-            return "independent columns, which no hidden states beat by more than a standard error"
+            return "independent columns (hidden states are not better by a standard error)"
         return f"{model.layout.shared} states each, {len(model.history)} epochs"
 
     def _min_step(self) -> float:

@@ -27,6 +27,13 @@ class Marginal:
         What the encoder knows of the column.
     probabilities
         Of each of its values.  # (values,)
+
+    Examples
+    --------
+    >>> from expecta import Independent
+    >>> density = Independent(pseudo_count=0).fit({"age": [20, 30, 30, 40]})
+    >>> density.marginal("age").mean
+    30.0
     """
 
     column: Column

@@ -46,6 +46,13 @@ class PSDD(DensityLearner):
         How to read tables; by default ``Encoder()``.
     random_state
         Chooses the held-out rows.
+
+    Examples
+    --------
+    >>> rows = {"rain": ["yes", "no"] * 50, "wet": ["yes", "no"] * 50}
+    >>> density = PSDD(random_state=0).fit(rows)
+    >>> density.mpe({"rain": ["yes"], "wet": [None]})["wet"].tolist()
+    ['yes']
     """
 
     def __init__(

@@ -8,7 +8,6 @@ from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.densities.density_learner import LearningTask
 from expecta.densities.tree_learner import TreeLearner
-from expecta.learn.information import mutual_information
 from expecta.learn.trees.em import TreeModel
 from expecta.learn.trees.expectation import TreeRows
 from expecta.learn.trees.layout import TreeLayout
@@ -19,7 +18,7 @@ from expecta.tables import Encoder
 
 
 class Independent(TreeLearner):
-    """Columns that know nothing of each other: the product of their distributions.
+    """Independent columns: the product of their distributions.
 
     Parameters
     ----------
@@ -27,6 +26,10 @@ class Independent(TreeLearner):
         Rows added to each column, spread as its values are with one row added evenly.
     encoder
         How to read tables; by default ``Encoder()``.
+    random_state
+        Not used: counting draws nothing.
+    random_state
+        Not used: counting draws nothing.
 
     Examples
     --------
@@ -67,6 +70,13 @@ class ChowLiu(TreeLearner):
     -----
     Cost: mutual information of all pairs, then one pass over the rows. With missing values
     the parameters are learned by EM, and pairs are scored on the rows that know both.
+
+    Examples
+    --------
+    >>> rows = {"rain": ["yes", "no"] * 10, "wet": ["yes", "no"] * 9 + ["no", "no"]}
+    >>> density = ChowLiu(pseudo_count=0).fit(rows)
+    >>> round(density.condition(rain="yes").marginal("wet").to_dict()["yes"], 9)
+    0.9
     """
 
     def of_rows(self, rows: WeightedRows, encoder: Encoder) -> ProbabilisticCircuit:
@@ -92,6 +102,13 @@ class NaiveBayes(TreeLearner):
         How to read tables; by default ``Encoder()``.
     random_state
         Chooses the rows held out to score.
+
+    Examples
+    --------
+    >>> rows = {"kind": ["a", "a", "b", "b"] * 5, "size": [1, 1, 2, 2] * 5}
+    >>> density = NaiveBayes("kind", pseudo_count=0).fit(rows)
+    >>> density.condition(size=2).marginal("kind").to_dict()
+    {'a': 0.0, 'b': 1.0}
     """
 
     def __init__(
@@ -109,7 +126,7 @@ class NaiveBayes(TreeLearner):
         n = rows.codes.shape[1]
         if self.target is not None:
             return RootedTree.star(n, self.encoder_.variable(self.target))
-        information = mutual_information(rows.codes, self.encoder_.cardinalities_, rows.weight)
+        information = rows.mutual_information(self.encoder_.cardinalities_)
         return RootedTree.star(n, int(np.argmax(information.sum(axis=0))))
 
     def _summary(self, model: TreeModel) -> str:

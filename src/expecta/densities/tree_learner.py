@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +19,7 @@ from expecta.densities.density_learner import (
     LearningRecord,
     LearningTask,
 )
-from expecta.learn.information import mutual_information
+from expecta.densities.row_chunks import HeldOutSample, RowChunks
 from expecta.learn.trees.circuit import tree_circuit
 from expecta.learn.trees.em import (
     EMProblem,
@@ -33,12 +35,15 @@ from expecta.learn.trees.tree_priors import AddedCounts, TreePrior
 from expecta.learn.weighted_rows import WeightedRows
 from expecta.tables import Encoder
 
+CHUNK_EPOCHS = 12  # of EM over all chunks, at most
+CHUNK_TOLERANCE = 1e-4  # relative gain of the score, below which it ends
 MAX_TABLE = 1 << 22  # parameters of one pair of columns
 
 
 class TreeLearner(DensityLearner):
     """A tree over the columns with a state at each; see :mod:`expecta.learn.trees.layout`."""
 
+    _has_hidden_states = False
     tree_: RootedTree
     _counts: Counts  # that the parameters come from
     _waiting: Counts  # of chunks that have not moved the parameters yet
@@ -58,8 +63,7 @@ class TreeLearner(DensityLearner):
     # What derived classes decide: the tree, the number of states, prior and start.
 
     def _tree(self, rows: WeightedRows) -> RootedTree:
-        information = mutual_information(rows.codes, self.encoder_.cardinalities_, rows.weight)
-        return RootedTree.greatest(information)
+        return RootedTree.greatest(rows.mutual_information(self.encoder_.cardinalities_))
 
     def _states(self, tree: RootedTree) -> Ints:
         """Return the number of states at each node; here they are the values."""
@@ -110,6 +114,39 @@ class TreeLearner(DensityLearner):
         theta = self._prior(layout).maximise(self._counts.counts, self._theta)
         self._set_parameters(layout, theta)
 
+    def _learn_chunks(
+        self,
+        chunks: RowChunks,
+        held_out: HeldOutSample,
+        outcome: LearningOutcome,
+        report: Callable[..., None],
+    ) -> LearningOutcome:
+        """Take steps of EM over all rows, whose expected counts add up over chunks.
+
+        Those held out are left out until the score stops rising; the last step has them too.
+        """
+        layout, theta = self._layout_, self._theta
+        prior, rows = self._prior(layout), self._tree_rows(self.tree_, held_out.rows)
+        hidden = held_out.any_missing or self._has_hidden_states
+        if not hidden:  # then counts are the same under any parameters
+            theta = self._first(layout, rows, np.random.default_rng(0))
+        best, steps = -np.inf, 0
+        for _ in range(CHUNK_EPOCHS if hidden else 1):
+            counts = chunks.total(partial(chunk_counts, layout=layout, theta=theta, out=held_out))
+            new = prior.maximise(counts.counts, theta)
+            score = mean_log_likelihood(layout, new, rows)
+            report(score, "over all rows")
+            if score <= best:
+                break
+            gain, best, theta, steps = score - best, score, new, steps + 1
+            if gain < CHUNK_TOLERANCE * abs(best):
+                break
+        self._counts = chunks.total(partial(chunk_counts, layout=layout, theta=theta))
+        self._set_parameters(layout, prior.maximise(self._counts.counts, theta))
+        how = f"{outcome.how}, {steps + 1} steps over all rows in chunks"
+        n_rows = chunks.n_rows - len(held_out.rows.codes)
+        return LearningOutcome(how, best, rows=n_rows)
+
     def relearned(self, rows: WeightedRows) -> Self:
         """Return the same tree with what other rows say: one step of EM from its parameters."""
         other = copy(self)
@@ -129,6 +166,20 @@ class TreeLearner(DensityLearner):
           and no values are missing, the result is that of learning from all chunks at once.
         - ``step=0``: not yet. ``step=1``: to what the counts since the last move say alone.
           So 0 for each chunk but the last, and 1 there, is one step of EM over all rows.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
+        sample_weight
+            How much each row counts.  # (rows,)
+        step
+            How far the parameters move, from 0 to 1; None decides.
+
+        Returns
+        -------
+        self
+            The same, which has learned.
         """
         if step is not None and not 0 <= step <= 1:
             raise ValueError(f"a step is between 0 and 1, not {step}")
@@ -243,3 +294,16 @@ class TreeLearner(DensityLearner):
 
     def _pseudo_count(self) -> float:
         return check_number("pseudo_count", self.pseudo_count)
+
+
+def chunk_counts(
+    codes: Ints, first: int, *, layout: TreeLayout, theta: Floats, out: HeldOutSample | None = None
+) -> Counts:
+    """Return the expected counts of a chunk under θ, without the rows that are held out."""
+    weight = np.ones(len(codes)) if out is None else out.weights(first, len(codes))
+    rows = WeightedRows(codes, weight).merged()
+    if not len(rows.codes):
+        return Counts.zero(layout)
+    cards = np.empty_like(layout.cardinalities)
+    cards[layout.tree.variable] = layout.cardinalities
+    return expected_counts(layout, theta, TreeRows(layout.tree, cards, rows.codes, rows.weight))

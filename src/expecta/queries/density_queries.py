@@ -34,7 +34,26 @@ FLOW_PARTS = 8  # sums over rows that flows are added up from
 
 
 class MostProbable(NamedTuple):
-    """The most probable completion of each row."""
+    """The most probable completion of each row.
+
+    Parameters
+    ----------
+    x
+        The completion, -1 where the evidence is impossible.  # (rows, variables)
+    log_prob
+        log p(x), likelihoods of soft evidence left aside.  # (rows,)
+    exact
+        Whether no completion is more probable.
+
+    Examples
+    --------
+    >>> from expecta import Vtree
+    >>> from expecta.circuits import independent
+    >>> p = independent(Vtree.balanced(2), [[0.2, 0.8], [0.6, 0.4]])
+    >>> best = p.mpe([[-1, 1]])
+    >>> best.x.tolist(), best.exact
+    ([[1, 1]], True)
+    """
 
     x: Ints  # (rows, variables); -1 where the evidence is impossible
     log_prob: Floats  # (rows,) log p(x), likelihoods of soft evidence left aside
@@ -127,8 +146,20 @@ def sample(plan: Plan, n: int | None, given: Rows | None, seed: Any) -> Ints:
     cards = plan.cardinalities
     evidence = Evidence.unknown(cards) if given is None else as_evidence(given, cards)
     rng = np.random.default_rng(seed)
+    out = sample_at(plan, per_row, evidence, lambda a, b: rng.random((b - a, len(plan.vtree))))
+    shape = (() if given is None else (len(evidence),)) + (() if n is None else (n,))
+    return out.reshape(*shape, len(cards))
+
+
+def sample_at(plan: Plan, per_row: int, given: Rows, numbers: Callable[[int, int], Floats]) -> Ints:
+    """Draw by given numbers in [0, 1): ``numbers(a, b)`` has those of the draws a to b.
+
+    Draws are those of the first row, then of the second, and so on; each takes a number per
+    vtree node, and the same number makes the same choice.  # (rows · per_row, variables)
+    """
+    evidence = as_evidence(given, plan.cardinalities)
     total = len(evidence) * per_row
-    out = np.empty((total, len(cards)), np.int64)
+    out = np.empty((total, len(plan.cardinalities)), np.int64)
     impossible = np.zeros(len(evidence), np.bool_)
     tables = StateTables.of(evidence)
     step = max(1, MAX_CELLS // max(len(plan.vtree), _cells(plan, evidence)))
@@ -141,7 +172,7 @@ def sample(plan: Plan, n: int | None, given: Rows | None, seed: Any) -> Ints:
             do = partial(
                 draw,
                 read_rows(plan.p, tables, rows, lanes, largest=False),
-                rng.random((stop - start, len(plan.vtree))),
+                numbers(start, stop),
                 per_row,
                 start - first_row * per_row,
                 out[start:stop],
@@ -151,8 +182,7 @@ def sample(plan: Plan, n: int | None, given: Rows | None, seed: Any) -> Ints:
             _share_out(do, stop - start, edges + len(plan.vtree) * (stop - start))
             progress.advance(stop - start)
     check_possible(impossible, "raise")
-    shape = (() if given is None else (len(evidence),)) + (() if n is None else (n,))
-    return out.reshape(*shape, len(cards))
+    return out
 
 
 def edge_flows(plan: Plan, X: Rows, weight: Floats) -> tuple[Floats, Floats]:

@@ -35,7 +35,7 @@ def check_possible(impossible: Bools, on_impossible: str) -> Bools:
         )
         if on_impossible == "raise":
             raise ImpossibleEvidenceError(message)
-        _warn(f"{message}; given the impossible nothing is expected (NaN)")
+        _warn(f"{message}; their expectation is undefined (NaN)")
     return impossible
 
 

@@ -42,7 +42,25 @@ LOST_PROBABILITY = 1e-200  # more than the engine drops, as it is that improbabl
 
 
 class Expected(NamedTuple):
-    """An expectation and a bound on its absolute error, NaN where no bound is known."""
+    """An expectation and a bound on its absolute error, NaN where no bound is known.
+
+    Parameters
+    ----------
+    value
+        The expectation.
+    error
+        A bound on its absolute error.
+
+    Examples
+    --------
+    >>> from expecta import Pair, Vtree
+    >>> from expecta.circuits import independent, linear
+    >>> vtree = Vtree.balanced(2)
+    >>> pair = Pair(independent(vtree, [[0.5, 0.5]] * 2), linear(vtree, [[0.0, 1.0]] * 2))
+    >>> expected = pair.expected([[1, 1]], "logistic")
+    >>> expected.value.round(6).tolist(), bool(expected.error[0] < 1e-8)
+    ([0.880797], True)
+    """
 
     value: Floats
     error: Floats
@@ -168,7 +186,7 @@ def expected(
     elif method != "spectral":
         raise ValueError(f'method is "spectral" or "taylor", not {method!r}')
     elif isinstance(link, Link):
-        raise ValueError('a Link of your own needs method="taylor": its spectrum is not known')
+        raise ValueError('a custom Link needs method="taylor": its spectrum is not known')
     elif link == "exp":
         value, error, impossible = _exp(pair, evidence, shift)
     else:

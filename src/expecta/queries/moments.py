@@ -33,7 +33,8 @@ def expectation(pair: Pair, X: Rows, on_impossible: str) -> Floats:
     """E[bias + g].  # (rows, outputs)."""
     out, impossible = expectation_of(pair.plan, as_evidence(X, pair.p.cardinalities))
     out += pair.g.bias
-    out[check_possible(impossible, on_impossible)] = np.nan
+    if check_possible(impossible, on_impossible).any():
+        out[impossible] = np.nan
     return out
 
 

@@ -57,6 +57,21 @@ class Distribution:
     several outputs (rows, outputs) and (rows, outputs, m). A two-dimensional question of
     shape (rows, m) asks different numbers of each row.
 
+    Parameters
+    ----------
+    parts
+        Rows that are answered alike.
+    impossible
+        Which rows have probability zero.
+    outputs
+        Number of outputs.
+    noise
+        Standard deviation of the noise.
+    error
+        See below.
+    resolution
+        See below.
+
     Attributes
     ----------
     error
@@ -67,6 +82,16 @@ class Distribution:
         c - resolution and c + resolution, give or take ``error``. Zero where the row was
         enumerated, and where the noise is wide enough to be all the blur there is; rounding of
         g itself, of the size of its parameters, is not counted.
+
+    Examples
+    --------
+    >>> from expecta import Pair, Vtree
+    >>> from expecta.circuits import independent, linear
+    >>> vtree = Vtree.balanced(2)
+    >>> pair = Pair(independent(vtree, [[0.5, 0.5]] * 2), linear(vtree, [[0.0, 1.0], [0.0, 10.0]]))
+    >>> distribution = pair.distribution([[1, -1]])
+    >>> distribution.cdf([0.0, 5.0, 11.0]).round(9).tolist()
+    [[0.0, 0.5, 1.0]]
     """
 
     parts: tuple[DistributionPart, ...]
@@ -81,11 +106,33 @@ class Distribution:
         return f"Distribution({rows}, noise={self.noise.tolist()})"
 
     def cdf(self, c: npt.ArrayLike) -> Floats:
-        """P(y <= c)."""
+        """P(y <= c).
+
+        Parameters
+        ----------
+        c
+            Where: a number, a list, or a list for each row.
+
+        Returns
+        -------
+        array
+            P(y <= c).
+        """
         return self._answer(c, lambda part, entries, at: part.cdf(entries, at))
 
     def above(self, c: npt.ArrayLike) -> Floats:
-        """P(y > c)."""
+        """P(y > c).
+
+        Parameters
+        ----------
+        c
+            Where: a number, a list, or a list for each row.
+
+        Returns
+        -------
+        array
+            P(y > c).
+        """
         return 1.0 - self.cdf(c)
 
     def density(self, y: npt.ArrayLike) -> Floats:
@@ -93,6 +140,16 @@ class Distribution:
 
         For rows that are not enumerated, noise below 1/4000 of g's range is widened to
         that, and ``resolution`` is then not zero.
+
+        Parameters
+        ----------
+        y
+            Where: a number, a list, or a list for each row.
+
+        Returns
+        -------
+        array
+            Per unit of y.
         """
         if np.any(self.noise <= 0):
             raise DomainError("g alone has no density: pass noise > 0, or ask for the cdf")
@@ -104,16 +161,32 @@ class Distribution:
         For others some c with P(y <= c) = q, give or take ``error`` and ``resolution``:
         on a plateau between two steps that can be any place of the plateau. The levels 0 and 1
         give the least and the greatest y that is possible: with noise, minus and plus infinity.
+
+        Parameters
+        ----------
+        q
+            Levels between 0 and 1.
+
+        Returns
+        -------
+        array
+            In units of y.
         """
         levels = np.asarray(q, np.float64)
         if not np.all((levels >= 0) & (levels <= 1)):
-            raise DomainError(f"a quantile's level lies between 0 and 1, not {q!r}")
+            raise DomainError(f"a quantile level must be between 0 and 1, not {q!r}")
         return self._answer(levels, lambda part, entries, at: part.quantile(entries, at))
 
     def interval(self, coverage: float = 0.9) -> tuple[Floats, Floats]:
-        """Return the ends of the central interval that holds y with this probability."""
+        """Return the ends of the central interval that holds y with this probability.
+
+        Parameters
+        ----------
+        coverage
+            The share that an interval is to hold.
+        """
         if not 0 < coverage < 1:
-            raise DomainError(f"coverage lies between 0 and 1, not {coverage}")
+            raise DomainError(f"coverage must be between 0 and 1, not {coverage}")
         ends = self.quantile([(1 - coverage) / 2, (1 + coverage) / 2])
         return ends[..., 0], ends[..., 1]
 

@@ -82,7 +82,13 @@ class Pair:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Pair:
-        """Read a pair from a file in Expecta's own format; one beyond reason is refused."""
+        """Read a pair from a file in Expecta's own format; one beyond reason is refused.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
         from expecta.files import load
 
         p, g = load("pair", path)
@@ -95,7 +101,13 @@ class Pair:
             raise FormatError(str(path), None, f"the file is damaged: {problem}") from None
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write both circuits to one file in Expecta's own format. Atomic."""
+        """Write both circuits to one file in Expecta's own format. Atomic.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
         from expecta.files import save
 
         if _cells(self.p, self.g) > MAX_CELLS:
@@ -129,6 +141,19 @@ class Pair:
 
         Cost: a few multiplications per pair of AND gates whose supports meet, per
         distinct row, less where rows agree on the variables below a vtree node.
+
+        Parameters
+        ----------
+        X
+            Rows: a table in which NaN, or -1 among integers, is unknown, or `Evidence`.
+        on_impossible
+            ``"nan"``: rows that are impossible under p give NaN and one warning; ``"raise"``: an
+            `ImpossibleEvidenceError`.
+
+        Returns
+        -------
+        array
+            One number per row; (rows, outputs) with several outputs.
         """
         from expecta.queries import moments
 
@@ -144,6 +169,23 @@ class Pair:
         which would cancel. Probability off g's support counts where it exceeds rounding, as in
         :meth:`range`. The last axis counts the order. Cost: order² times that of the
         expectation.
+
+        Parameters
+        ----------
+        X
+            Rows: a table in which NaN, or -1 among integers, is unknown, or `Evidence`.
+        order
+            The highest moment.
+        central
+            Whether about the mean.
+        on_impossible
+            ``"nan"``: rows that are impossible under p give NaN and one warning; ``"raise"``: an
+            `ImpossibleEvidenceError`.
+
+        Returns
+        -------
+        array
+            Moments 0 to ``order``.  # (rows, order + 1)
         """
         from expecta.queries import moments
 
@@ -157,13 +199,35 @@ class Pair:
         """Variance of g over what is unknown: zero for a complete row. Exact.
 
         This is the spread of the model's output, not the uncertainty of y.
+
+        Parameters
+        ----------
+        X
+            Rows: a table in which NaN, or -1 among integers, is unknown, or `Evidence`.
+        on_impossible
+            ``"nan"``: rows that are impossible under p give NaN and one warning; ``"raise"``: an
+            `ImpossibleEvidenceError`.
+
+        Returns
+        -------
+        array
+            One number per row; (rows, outputs) with several outputs.
         """
         from expecta.queries import moments
 
         return self._shape(moments.central(self, X, 2, on_impossible)[:, :, 2])
 
     def std(self, X: Rows, *, on_impossible: str = "nan") -> Floats:
-        """Return the square root of :meth:`variance`."""
+        """Return the square root of :meth:`variance`.
+
+        Parameters
+        ----------
+        X
+            Rows: a table in which NaN, or -1 among integers, is unknown, or `Evidence`.
+        on_impossible
+            ``"nan"``: rows that are impossible under p give NaN and one warning; ``"raise"``: an
+            `ImpossibleEvidenceError`.
+        """
         return np.sqrt(self.variance(X, on_impossible=on_impossible))
 
     # -- probabilities ----------------------------------------------------------------
@@ -173,6 +237,19 @@ class Pair:
 
         One wherever g covers everything; off its support g is its bias. Within rounding of
         one it is one. Shape (rows,), whatever the number of outputs.
+
+        Parameters
+        ----------
+        X
+            Rows: a table in which NaN, or -1 among integers, is unknown, or `Evidence`.
+        on_impossible
+            ``"nan"``: rows that are impossible under p give NaN and one warning; ``"raise"``: an
+            `ImpossibleEvidenceError`.
+
+        Returns
+        -------
+        array
+            (rows,)
         """
         from expecta.queries import moments
 
@@ -182,6 +259,16 @@ class Pair:
         """Logarithm of the probability of what is known; ``-inf`` where impossible. Exact.
 
         Shape (rows,), whatever the number of outputs.
+
+        Parameters
+        ----------
+        X
+            Rows: a table in which NaN, or -1 among integers, is unknown, or `Evidence`.
+
+        Returns
+        -------
+        array
+            Nats.  # (rows,)
         """
         return self.p.log_prob(X)
 
@@ -192,6 +279,14 @@ class Pair:
         counts if the probability of being there exceeds rounding: 1e-15 times the number
         of vtree nodes plus 16, and for each vtree node 2e-16 times the terms of its longest
         sum. Cost: that of the expectation.
+
+        Parameters
+        ----------
+        X
+            Rows: a table in which NaN, or -1 among integers, is unknown, or `Evidence`.
+        on_impossible
+            ``"nan"``: rows that are impossible under p give NaN and one warning; ``"raise"``: an
+            `ImpossibleEvidenceError`.
         """
         from expecta.queries import moments
 
@@ -203,6 +298,21 @@ class Pair:
 
         The last axis runs over ``t``; a single number leaves it out. Cost: that of the
         expectation per frequency, twice.
+
+        Parameters
+        ----------
+        X
+            Rows: a table in which NaN, or -1 among integers, is unknown, or `Evidence`.
+        t
+            Frequencies.
+        on_impossible
+            ``"nan"``: rows that are impossible under p give NaN and one warning; ``"raise"``: an
+            `ImpossibleEvidenceError`.
+
+        Returns
+        -------
+        array
+            Complex.  # (rows, frequencies)
         """
         from expecta.queries import exponentials
 
@@ -237,7 +347,7 @@ class Pair:
         method
             ``"spectral"``: an integral of the characteristic function, within ``tol``
             (``"exp"`` is exact). Cost: that of the expectation times a number of
-            frequencies that grows like (max |g| + log 1/tol) log 1/tol.
+            frequencies that grows like (greatest absolute g + log 1/tol) log 1/tol.
             ``"taylor"``: the paper's T_d, for any link with derivatives; cost of
             ``order`` moments.
         tol
@@ -247,6 +357,9 @@ class Pair:
             one per output, or an array (rows, outputs); by default each row's mean.
         offset
             What is added to g before the link, for each row: (rows,) or (rows, outputs).
+        on_impossible
+            ``"nan"``: rows that are impossible under p give NaN and one warning; ``"raise"``: an
+            `ImpossibleEvidenceError`.
 
         Returns
         -------
@@ -280,6 +393,23 @@ class Pair:
         :class:`~expecta.Distribution` for what is exact. Cost: that of the expectation
         times tens of frequencies, hundreds without noise, for rows that are not enumerated.
 
+        Parameters
+        ----------
+        X
+            Rows: a table in which NaN, or -1 among integers, is unknown, or `Evidence`.
+        noise
+            Standard deviation of normal noise that is added to g.
+        tol
+            Largest error of a probability.
+        on_impossible
+            ``"nan"``: rows that are impossible under p give NaN and one warning; ``"raise"``: an
+            `ImpossibleEvidenceError`.
+
+        Returns
+        -------
+        Distribution
+            With ``cdf``, ``quantile``, ``above`` and ``interval``.
+
         Examples
         --------
         >>> from expecta import Vtree
@@ -302,6 +432,21 @@ class Pair:
         The second output is the variance of y given the inputs; none of its parameters is
         negative. As exact, and nearly as cheap, as :meth:`distribution` with its noise of one
         size, unless some inputs make the noise many times that of others.
+
+        Parameters
+        ----------
+        X
+            Rows: a table in which NaN, or -1 among integers, is unknown, or `Evidence`.
+        tol
+            Largest error of a probability.
+        on_impossible
+            ``"nan"``: rows that are impossible under p give NaN and one warning; ``"raise"``: an
+            `ImpossibleEvidenceError`.
+
+        Returns
+        -------
+        Distribution
+            With ``cdf``, ``quantile``, ``above`` and ``interval``.
 
         Examples
         --------

@@ -47,7 +47,7 @@ def read(model: Any, categories: Categories | None = None) -> Form | None:
     name = type(model).__name__
     if model.get_text_feature_indices() or model.get_embedding_feature_indices():
         raise Unreadable(
-            f"{name} has text or embedding features, which are no numbers: fit without them."
+            f"{name} has text or embedding features, which are not numbers: fit without them."
         )
     dump = _dump(model)
     loss = dump["model_info"]["params"]["loss_function"]["type"]

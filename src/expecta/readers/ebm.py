@@ -35,7 +35,7 @@ def read(model: Any, categories: Categories | None = None) -> Form | None:
     check_is_fitted(model)
     if model.link_ not in LINKS:
         raise Unreadable(
-            f"{type(model).__name__} has link {model.link_!r}, whose predictions are no known "
+            f"{type(model).__name__} has link {model.link_!r}, whose predictions are not a known "
             "function of a sum: fit with another objective and two classes or more."
         )
     bias = np.atleast_1d(np.float64(model.intercept_))

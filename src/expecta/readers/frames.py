@@ -99,7 +99,7 @@ def put_columns(data: Any, columns: Mapping[int, Any]) -> Any:
     if sparse.issparse(data):
         return type(data)(put_columns(data.toarray(), columns))
     fitting = {j: _fitting(np.asarray(values), data.dtype) for j, values in columns.items()}
-    # a whole array has one type, so a number that is no integer changes that of all
+    # a whole array has one type, so a number that is not an integer changes that of all
     data = data.astype(np.result_type(data.dtype, *(values.dtype for values in fitting.values())))
     for column, values in fitting.items():
         data[:, column] = values
@@ -164,8 +164,8 @@ def _floats(array: npt.NDArray[Any]) -> Floats:
 
 def _not_numbers(dtype: Any) -> Unreadable:
     return Unreadable(
-        f"a column reaches the model as {dtype} and not as numbers; encode it in the pipeline, "
-        f"or have sampling used instead"
+        f"a column reaches the model as {dtype} and not as numbers; sampling is used instead, "
+        f"unless the pipeline encodes it"
     )
 
 

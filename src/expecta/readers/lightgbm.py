@@ -84,7 +84,7 @@ def _unreadable(model: Any, dump: dict[str, Any], objective: str, options: list[
         return "has reg_sqrt, which squares a sum of trees: fit without it."
     if objective not in LINKS:
         return (
-            f"has objective {objective!r}, whose predictions are no known function of a sum of "
+            f"has objective {objective!r}, whose predictions are not a known function of a sum of "
             "trees: fit with another objective."
         )
     if any("leaf_coeff" in _first_leaf(tree["tree_structure"]) for tree in dump["tree_info"]):

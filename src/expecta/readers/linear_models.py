@@ -107,7 +107,7 @@ def _kernel(model: Any) -> Form | None:
     if len(classes) > 2:
         raise Unreadable(
             f"{type(model).__name__} takes a vote between pairs of its {len(classes)} classes, "
-            f"which is not linear; use LinearSVC, or have sampling used instead"
+            f"which is not linear; sampling is used instead, unless it is a LinearSVC"
         )
     return Form(_linear(model), "none", classes, _calibrated(model))
 

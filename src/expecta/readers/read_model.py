@@ -13,6 +13,7 @@ from expecta.readers import (
     ebm,
     lightgbm,
     linear_models,
+    model_files,
     sklearn_trees,
     xgboost,
 )
@@ -27,6 +28,7 @@ READERS: tuple[Callable[[Any, Categories | None], Form | None], ...] = (
     lightgbm.read,
     ebm.read,
     catboost.read,
+    model_files.read,
 )
 
 
@@ -74,7 +76,7 @@ def read(model: Any, categories: Categories) -> ReadModel:
         return ReadModel(unwrapped.steps, unwrapped.target.applied(form), tried)
     why = what_is_changed(unwrapped.model)
     raise Unreadable(
-        f"the inside of a {type(unwrapped.model).__name__} is not known"
+        f"the structure of a {type(unwrapped.model).__name__} is not known"
         + (f", since {why}" if why else "")
         + "; sampling is used instead"
     )

@@ -91,7 +91,7 @@ def _boosted(model: Any) -> Form:
     )
     if not (steady or isinstance(init, str)):
         raise Unreadable(
-            f"{type(model).__name__} starts from init={init!r}, which is no constant: "
+            f"{type(model).__name__} starts from init={init!r}, which is not a constant: "
             "leave init out, or use 'zero'."
         )
     classes = getattr(model, "classes_", None)
@@ -127,7 +127,7 @@ def _binned(model: Any) -> Form:
         encoder = model._preprocessor.named_transformers_["encoder"]
         require_own_code(model._preprocessor, encoder)
         for feature, values in zip(columns.tolist(), encoder.categories_, strict=False):
-            # NaN, the last if any, is no category
+            # NaN, the last if any, is not a category
             listed[feature] = [value for value in values.tolist() if value == value]
     require_own_code(model._loss, *(member for stage in model._predictors for member in stage))
     for stage in model._predictors:
@@ -178,7 +178,7 @@ def _bagged(model: Any) -> Form:
         ):
             raise Unreadable(
                 f"{type(model).__name__} takes the mean of {type(member).__name__} models, "
-                "whose predictions are no sums of trees: bag decision trees instead."
+                "whose predictions are not sums of trees: bag decision trees instead."
             )
         # labels were replaced by numbers of classes, and a member may have missed some
         outputs = np.zeros(1, np.int64) if classes is None else np.asarray(form.classes, np.int64)
@@ -190,7 +190,7 @@ def _adaptive(model: Any) -> Form:
     """Read AdaBoost: the votes of trees, weighted."""
     if library_class(model) == "AdaBoostRegressor":
         raise Unreadable(
-            "AdaBoostRegressor predicts a weighted median of its trees, which is no sum: "
+            "AdaBoostRegressor predicts a weighted median of its trees, which is not a sum: "
             "use gradient boosting or a forest."
         )
     n_classes = model.n_classes_

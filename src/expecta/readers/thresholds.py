@@ -13,6 +13,7 @@ from expecta.readers.features import Features
 from expecta.readers.forms import Question
 
 MIN_INT = np.iinfo(np.int64).min
+MAX_PARTS, MAX_ROWS = 64, 20_000  # of a call of the transformers
 
 
 def cut_points(
@@ -25,8 +26,9 @@ def cut_points(
 ) -> Floats:
     """Return the raw numbers t such that x <= t and x > t answer a question differently.
 
-    They are found by bisection over the bits of a number, through the user's transformers.
-    Cost: at most 65 calls of these, of at most as many rows as there are questions.
+    They are found through the user's transformers, whose calls cost more than their rows: each
+    divides the bits of a number that are left into up to 64 parts. Cost: at most 12 calls for up to
+    300 questions, of up to 20,000 rows each.
 
     Parameters
     ----------
@@ -84,15 +86,21 @@ def cut_points(
     (todo,) = np.nonzero(first != last)
     lower, upper = (np.repeat(_rank(np.array([end])), len(todo)) for end in (low, high))
     while True:
-        middle = (lower & upper) + ((lower ^ upper) >> 1)  # their mean, which cannot overflow
-        (open_,) = np.nonzero(middle != lower)
+        gap = upper.view(np.uint64) - lower.view(np.uint64)  # wraps round, which is right
+        (open_,) = np.nonzero(gap > 1)
         if not len(open_):
             break
-        at = todo[open_]
-        values = features.values(column, _number(middle[open_]))[:, index]
-        before = _below(values, at_most[at], single[at]) == first[at]
-        lower[open_[before]] = middle[open_[before]]
-        upper[open_[~before]] = middle[open_[~before]]
+        parts = np.uint64(min(MAX_PARTS, max(2, MAX_ROWS // len(open_))))
+        whole, rest = np.divmod(gap[open_], parts)
+        steps = np.arange(1, parts, dtype=np.uint64)[:, None]
+        inner = lower[open_].view(np.uint64) + whole * steps + rest * steps // parts
+        # (parts + 1, questions)
+        points = np.vstack([lower[open_], inner.view(np.int64), upper[open_]])
+        values = features.values(column, _number(points[1:-1].ravel()))[:, index]
+        at = np.tile(todo[open_], len(points) - 2)
+        after = (_below(values, at_most[at], single[at]) != first[at]).reshape(-1, len(open_))
+        place = np.where(after.any(axis=0), after.argmax(axis=0), len(after))
+        lower[open_], upper[open_] = points[np.stack([place, place + 1]), np.arange(len(open_))]
     return np.unique(_number(lower))
 
 

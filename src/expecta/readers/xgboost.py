@@ -52,8 +52,8 @@ def read(model: Any, categories: Categories | None = None) -> Form | None:
     objective = learner["objective"]["name"]
     if objective not in LINKS:
         raise Unreadable(
-            f"{type(model).__name__} has objective {objective!r}, whose predictions are no known "
-            "function of a sum of trees: fit with another objective."
+            f"{type(model).__name__} has objective {objective!r}, whose predictions are not a "
+            "known function of a sum of trees: fit with another objective."
         )
     bias = _bias(learner, LINKS[objective])
     name = library_class(model, "xgboost")
