@@ -531,7 +531,8 @@ def test_where_the_target_lies_does_not_matter(offset):
     near.calibrate(TABLE, grid)
     far.calibrate(TABLE, grid + offset)
     widths = [np.diff(one.predict_interval(HOLED), axis=1) for one in (near, far)]
-    np.testing.assert_allclose(*widths, rtol=0.03, atol=rounding)
+    # calibration divides rounded residuals by spreads that may be smaller than others'
+    np.testing.assert_allclose(*widths, rtol=0.03, atol=3 * rounding)
 
 
 def test_a_perfect_fit_far_from_zero_is_narrow():
@@ -613,7 +614,7 @@ def test_a_density_notes_integers_that_become_one_float():
         "wide": [2**60 + 2**12 * i for i in range(60)],
     }
     notes = [note for note in ChowLiu().fit(table).encoder_.notes_ if "2^53" in note]
-    assert notes == ["column 'id' has integers beyond 2^53 that are one float"]
+    assert notes == ["column 'id' has integers beyond 2^53 that become the same float"]
     assert regressor().fit({"wide": table["wide"]}, np.arange(60)).noise_ > 0
 
 
@@ -679,14 +680,14 @@ def test_tables_that_cannot_be_learned_from():
     refuses("'x0' has integers beyond", 2**60 + 16 * np.arange(240)[:, None])
     refuses("240 rows and y has 7", y=Y[:7])
     refuses("240 rows and y has 7", y=THREE[:7], make=classifier)
-    refuses("same name", pd.DataFrame(np.zeros((240, 2)), columns=["a", "a"]))
+    refuses("two columns have the name", pd.DataFrame(np.zeros((240, 2)), columns=["a", "a"]))
     refuses("name '1'", {1: Y, "1": Y})
     refuses("0 rows", {"a": []}, [])
     refuses("0 feature", np.zeros((240, 0)))
     refuses("two dimensions", TABLE["real"])
     for weight in (np.zeros(240),):
-        refuses("weight of every row is zero", sample_weight=weight)
-        refuses("weight of every row is zero", y=THREE, make=classifier, sample_weight=weight)
+        refuses("all weights are zero", sample_weight=weight)
+        refuses("all weights are zero", y=THREE, make=classifier, sample_weight=weight)
     for weight in (np.full(240, 1e10), np.append(np.ones(239), 1e308), np.full(240, 1e308)):
         refuses("weights sum to more than 1e\\+12", sample_weight=weight)
         refuses("weights sum", y=THREE, make=classifier, sample_weight=weight)
@@ -725,7 +726,7 @@ def test_questions_that_cannot_be_asked():
     for q in (0.0, [0.5, 1.0], [[0.5]], [np.nan]):
         with pytest.raises(DomainError, match="between 0 and 1"):
             model.predict_quantiles(HOLED, q)
-    with pytest.raises(DomainError, match="0 rows to calibrate"):
+    with pytest.raises(DomainError, match="no rows to calibrate"):
         model.calibrate({name: [] for name in TABLE}, [])
     with pytest.raises(ValueError, match="inconsistent"):
         model.calibrate(TABLE, Y[:5])
@@ -842,7 +843,7 @@ def test_a_given_vtree_is_the_vtree():
 
 
 def test_a_given_encoder_reads_the_table():
-    encoder = Encoder(max_bins=3, kinds={"whole": "category"})
+    encoder = Encoder(max_bins=3, categorical=["whole"])
     model = regressor(density=LatentTree(states=2, max_epochs=2), encoder=encoder).fit(TABLE, Y)
     assert model.encoder_.column("whole").kind == "category"
     assert model.density_.encoder_.column("real").cardinality == 3

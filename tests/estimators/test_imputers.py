@@ -616,7 +616,7 @@ def test_integers_of_arrays_are_codes_where_the_density_has_codes(make, dtype):
         assert done.dtype == dtype
         assert done.tolist() == [[0, 0, 2], [1, 1, 0], [0, 0, 2], [9, 1, 0]]
         assert imputer.transform([[np.nan, 0.0, np.nan]]).tolist() == [[0.0, 0.0, 2.0]]
-    numbers = ChowLiu(encoder=Encoder(kinds={"x2": "number"})).fit(codes + np.array([0, 0, 5]))
+    numbers = ChowLiu(encoder=Encoder(numeric=["x2"])).fit(codes + np.array([0, 0, 5]))
     done = make(numbers, random_state=0).fit(codes).transform(np.array([[1, 1, -1]], dtype))
     assert done[0, :2].tolist() == [1, 1]
     assert 5.0 <= done[0, 2] < (6.0 if make is not ConditionalSampler else 7.1)
@@ -836,7 +836,7 @@ def test_what_is_refused(make):
     with pytest.raises(ValueError, match="sample_weight"):
         imputer.fit(table, sample_weight=[1.0])
     for wrong in (ChowLiu, "ChowLiu", 3):
-        with pytest.raises(TypeError, match="density is a Density"):
+        with pytest.raises(TypeError, match="density must be a Density"):
             make(wrong).fit(table)
     with pytest.raises(DomainError, match="no column 'text'"):
         make(ChowLiu().fit(TABLES["pandas"][["real", "text"]])).fit(table)

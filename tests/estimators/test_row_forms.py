@@ -28,6 +28,7 @@ from expecta import (
     QueryError,
     config_context,
 )
+from expecta.tables.table import read_table
 
 N = 120
 TABLE = {
@@ -206,7 +207,7 @@ def test_lists_and_intervals_stay_conditions(regressor):
 )
 def test_an_absent_column_is_unknown_and_said_once(regressor, lacking):
     wanted = regressor.predict({"smoker": "yes", "age": 41})
-    with pytest.warns(MissingColumnsWarning, match="no column 'bmi', 'day': unknown") as seen:
+    with pytest.warns(MissingColumnsWarning, match="no column 'bmi', 'day': missing") as seen:
         answer = regressor.predict(lacking)
     assert answer == wanted
     assert len(seen) == 1
@@ -229,6 +230,13 @@ def test_misspelt_columns_are_refused(regressor):
         regressor.predict({"x": [1], "y": [2]})
     with pytest.raises(ValueError, match="columns is 'unknown' or 'strict', not 'loose'"):
         config_context(columns="loose").__enter__()
+
+
+def test_records_whose_names_differ_in_case_are_refused():
+    with pytest.raises(DomainError, match="'age' and 'Age', which differ in upper and lower case"):
+        read_table([{"age": 40, "bmi": 20.0}, {"Age": 30}])
+    both = read_table([{"a": 1, "A": 2}, {"a": 1}])
+    assert both.names == ("a", "A")
 
 
 def test_a_series_with_a_name_twice_is_refused(regressor):

@@ -26,6 +26,8 @@ from expecta.expected.calibrated_distribution import (
 )
 from expecta.expected.expected_model import ExpectedModel, ModelRows
 from expecta.expected.row_distributions import RowDistributions
+from expecta.expected.target_distribution import TargetDistribution
+from expecta.expected.target_scale import PLAIN, TargetScale
 from expecta.expected.target_values import ANY_NUMBER, TargetValues
 from expecta.learn.regression.noise_variance import NoiseVariance
 from expecta.queries.output_distribution import Distribution
@@ -79,6 +81,8 @@ class Calibration:
         Where the predicted distribution lay, and how wide it was; see `Place`.  # (rows,) each
     values
         What y can be: quantiles are among it.
+    scale
+        What y is of the number that the distributions are of.
     """
 
     missing: Ints
@@ -87,6 +91,7 @@ class Calibration:
     centre: Floats
     width: Floats
     values: TargetValues = ANY_NUMBER
+    scale: TargetScale = PLAIN
 
     @classmethod
     def joined(cls, parts: Sequence[Calibration]) -> Calibration:
@@ -105,10 +110,11 @@ class Calibration:
 
     def distribution(
         self, model: ExpectedModel, rows: ModelRows, noise: float | NoiseVariance
-    ) -> Distribution | RowDistributions:
+    ) -> TargetDistribution:
         """Distribution of y for each row; the predicted one where there are no scores."""
         if not len(self.score):
-            return model.target_distribution(rows, noise, UNCALIBRATED_TOL)
+            base = model.target_distribution(rows, noise, UNCALIBRATED_TOL)
+            return TargetDistribution(base, self.scale)
         base = model.target_distribution(rows, noise, SCORE_TOL)
         place, cell = Place.of(base), np.zeros(len(rows.codes), np.int64)
         numbers = rows.n_missing
@@ -119,7 +125,8 @@ class Calibration:
         cells, which = np.unique(numbers * CELLS**2 + cell, return_inverse=True)
         pairs = zip(*np.divmod(cells, CELLS**2), strict=True)
         of_scores = [self.alike(int(number)).of_scores(int(cell)) for number, cell in pairs]
-        return CalibratedDistribution(base, of_scores, which, self.values)
+        calibrated = CalibratedDistribution(base, of_scores, which)
+        return TargetDistribution(calibrated, self.scale, self.values)
 
     def alike(self, number: int) -> AlikeScores:
         """Return the scores of rows with about a number of unknown columns.
@@ -228,7 +235,10 @@ def calibrate(
     """Compute the scores of targets in their predicted distributions.
 
     Complete rows, which cost nothing, are used as they are, and all with columns hidden in
-    n ways; ``row`` says which row each is. Cost: one distribution for each of these.
+    n ways; ``row`` says which row each is. Of a target whose values have neighbours, y is a
+    number between the borders of its value (:meth:`TargetValues.spread`): then as many scores
+    lie below the border of a value as targets are at most that value, and its probability is
+    calibrated too. Cost: one distribution for each of these.
     """
     if n == 0 or not len(rows.codes):
         return Calibration.joined([])
@@ -277,7 +287,7 @@ def hide_columns(
 
 
 def least_noise(target: Floats) -> float:
-    """Noise of a perfect fit, which is no certainty."""
+    """Noise of a perfect fit, which is not a certainty."""
     most = float(np.abs(target).max())
     spread = size(target - target.mean(), np.ones(len(target)))
     return max(1e-9 * (spread or most), float(np.spacing(most))) or 1e-9

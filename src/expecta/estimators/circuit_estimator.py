@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,8 @@ from expecta.estimators.training import (
 )
 from expecta.expected.expected_model import ExpectedModel
 from expecta.expected.learned_circuit import LearnedCircuit
-from expecta.learn.regression import LOSSES, MAX_VARIABLES, GrownCircuit, Loss, grow
+from expecta.learn.regression import LOSSES, MAX_VARIABLES, GrownCircuit, grow
+from expecta.learn.regression.noise_variance import NoiseVariance
 from expecta.queries.pair import Pair
 from expecta.tables import Encoder
 from expecta.tables.estimator_inputs import (
@@ -48,6 +49,7 @@ from expecta.tables.training_rows import TrainingRows, target_name
 MANY_ROWS, DECISION_ROWS = 20_000, 10_000
 MAX_ROWS = 50_000  # rows that the circuit learns from, at most
 MAX_ALL_BINS = 1 << 17  # bins of all columns together that the circuit tells apart
+MAX_SPLITS, ROWS_PER_SPLIT = 128, 20  # of "auto": so many splits at most
 CHOICE_ROWS = 20  # rows below which nothing is chosen, and the circuit is additive
 ONE_FOLD_ROWS = 5000  # rows from which one fold is held out, not each of five in turn
 TARGET_ROUNDS = 3  # of weighing completions by the target and learning anew
@@ -64,6 +66,7 @@ class CircuitEstimator(ExpectedEstimator):
     refined_: Density  # the same with finer bins, which the circuit takes
     pair_: Pair
     target_name_: str
+    mean_excess_: NoiseVariance | None = None  # of a logarithmic scale: of the mean over the middle
     subsampled_: tuple[str, ...]  # what was decided on a part of the rows, in words
 
     def __init__(
@@ -73,7 +76,7 @@ class CircuitEstimator(ExpectedEstimator):
         vtree: Vtree | str | None = None,
         encoder: Encoder | None = None,
         max_bins: int = 256,
-        max_splits: int = 32,
+        max_splits: int | str = "auto",
         penalties: Sequence[float] = (1.0, 3.0, 10.0),
         completions: int = 5,
         random_state: Any = 0,
@@ -93,15 +96,19 @@ class CircuitEstimator(ExpectedEstimator):
         """Read the table to learn from, and check the parameters."""
         self.subsampled_ = ()
         for name, least in (("max_bins", 2), ("max_splits", 0), ("completions", 1)):
-            check_integer(name, getattr(self, name), least)
+            if (name, getattr(self, name)) != ("max_splits", "auto"):
+                check_integer(name, getattr(self, name), least)
         check_penalties(self.penalties)
         given = self.density
         if given is not None and not isinstance(given, Density):
-            raise TypeError(f"density is a Density, learned or not, or None; not {given!r:.80}")
+            raise TypeError(
+                f"density must be a Density, learned or not, or None, not {given!r:.80}"
+            )
         if self.encoder is not None and not isinstance(self.encoder, Encoder):
             raise TypeError(f"encoder is an Encoder or None, not {self.encoder!r:.80}")
         learned = given is not None and hasattr(given, "circuit_")
-        raw = read_table(X)
+        encoder = self.encoder or getattr(given, "encoder_" if learned else "encoder", None)
+        raw = read_table(X) if encoder is None else encoder.read(X)
         refuse_rounding(raw)
         table = read_inputs(
             raw, coded=given.encoder_.source_ == "codes" if given and learned else None
@@ -207,7 +214,9 @@ class CircuitEstimator(ExpectedEstimator):
         tested = n_rows >= CHOICE_ROWS
         choices: dict[str, Any] = {"penalties": [DEFAULT_PENALTY], "max_splits": 0}
         if tested:
-            choices = {"penalties": penalties, "max_splits": self.max_splits}
+            limit = min(MAX_SPLITS, n_rows // ROWS_PER_SPLIT)
+            max_splits = limit if self.max_splits == "auto" else self.max_splits
+            choices = {"penalties": penalties, "max_splits": max_splits}
         some = training
         if n_rows > MANY_ROWS:
             some = training.sampled(DECISION_ROWS, seeds.folds)
@@ -231,14 +240,21 @@ class CircuitEstimator(ExpectedEstimator):
                     **{**choices, **more},
                 )
 
-            if some is training and len(curves) <= MAX_VARIABLES:
-                weight = training.weight
+            large = some is not training or len(curves) > MAX_VARIABLES
+            rounds = TARGET_ROUNDS - 1 if np.any(training.times > 1) else 0
+            additive = {"penalties": [DEFAULT_PENALTY], "max_splits": 0, "exact": False}
+            weight = some.weight
+            for _ in range(rounds):  # a search for splits costs more than all else: it comes late
+                rough = learn(some._replace(fold=None), weight, **additive)
+                weight = some.given_target(y, rough.circuit, LOSSES[loss], weight)
+            grown = learn(some, weight, exact=not large)
+            if large:
+                weight = training.given_target(y, grown.circuit, LOSSES[loss], training.weight)
+                rest = training._replace(fold=None)
+                grown = replace(grown, circuit=learn(rest, weight, like=grown, exact=False).circuit)
+            elif rounds:
+                weight = training.given_target(y, grown.circuit, LOSSES[loss], weight)
                 grown = learn(training, weight)
-                for _ in range(TARGET_ROUNDS if np.any(training.times > 1) else 0):
-                    weight = training.given_target(y, grown.circuit, LOSSES[loss], weight)
-                    grown = learn(training, weight)
-            else:
-                grown = self._grow_large(training, some, y, LOSSES[loss], learn)
         if grown.n_kept is not None:
             self.subsampled_ += (
                 f"the circuit has the {grown.n_kept} of {len(curves):,} columns that say most "
@@ -247,29 +263,6 @@ class CircuitEstimator(ExpectedEstimator):
         self.penalty_, self.n_splits_ = grown.penalty, grown.n_splits
         self.validation_ = grown.tried
         return grown
-
-    def _grow_large(
-        self,
-        training: Training,
-        some: Training,
-        y: Floats,
-        loss: Loss,
-        learn: Callable[..., GrownCircuit],
-    ) -> GrownCircuit:
-        """Decide on some rows, or all, and fit the parameters to all.
-
-        Completions are weighed by an additive circuit before the splits are sought: a search
-        costs more than all else.
-        """
-        additive = {"penalties": [DEFAULT_PENALTY], "max_splits": 0, "exact": False}
-        weight = some.weight
-        for _ in range(TARGET_ROUNDS - 1 if np.any(some.times > 1) else 0):
-            rough = learn(some._replace(fold=None), weight, **additive)
-            weight = some.given_target(y, rough.circuit, loss, weight)
-        grown = learn(some, weight, exact=False)
-        weight = training.given_target(y, grown.circuit, loss, training.weight)
-        all_rows = training._replace(fold=None)
-        return replace(grown, circuit=learn(all_rows, weight, like=grown, exact=False).circuit)
 
     def _relearn_without(
         self, table: Table, y: Floats, weight: Floats, rows: Ints, seeds: Seeds
@@ -330,7 +323,8 @@ class CircuitEstimator(ExpectedEstimator):
         return self.pair_.g
 
     def _model_key(self) -> tuple[Any, ...]:
-        check_is_fitted(self, "pair_")
+        if "pair_" not in vars(self):
+            check_is_fitted(self, "pair_")  # complains
         return id(self.pair_), getattr(self, "tol", None), getattr(self, "noise_", None)
 
     def _make_expected_model(self) -> LearnedCircuit:
@@ -342,5 +336,7 @@ class CircuitEstimator(ExpectedEstimator):
             training_rows=self._training_data,
             classes=getattr(self, "classes_", None),
             tol=getattr(self, "tol", 1e-9),
-            noise=getattr(self, "noise_", 1e-300),
+            noise=getattr(self, "noise_", 1e-300) if self.log_noise_ is None else self.log_noise_,
+            scale=self.target_scale_,
+            excess=self.mean_excess_,
         )

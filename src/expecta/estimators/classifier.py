@@ -26,21 +26,23 @@ from expecta.tables.scalars import is_missing
 
 
 class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc]
-    """Classification that predicts with unknown inputs: the expectation of its probabilities.
+    """Classification with missing inputs: predicts expected class probabilities.
 
-    ``fit`` learns a joint distribution of the inputs and a logistic circuit with an output
-    per class (one for two classes); ``predict_proba`` averages σ(g) over everything the
-    unknown inputs of a row could be, given its known ones, within ``tol``. Several classes
-    are one against the rest, their probabilities divided by their sum. Assumed: given what
-    is seen, *that* a value is missing carries no information.
+    ``fit`` learns a joint distribution of the inputs and a logistic circuit with an output per
+    class (one for two classes); ``predict_proba`` averages σ(g) over the possible values of the
+    missing inputs of a row, given the known ones, within ``tol``. Several classes are one against
+    the rest, with probabilities divided by their sum. Assumed: given the known values,
+    missingness carries no information.
 
     Parameters
     ----------
-    density, vtree, encoder, max_bins, max_splits, penalties, completions, random_state
+    density, vtree, encoder, max_bins, max_splits, penalties, completions
         As for `CircuitRegressor`.
     tol
-        Largest error of an expected probability, before those of several classes are divided
-        by their sum.
+        Maximum error of an expected probability, before those of several classes are divided by
+        their sum.
+    random_state
+        As for `CircuitRegressor`.
 
     Attributes
     ----------
@@ -70,7 +72,7 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         vtree: Any = None,
         encoder: Any = None,
         max_bins: int = 256,
-        max_splits: int = 32,
+        max_splits: int | str = "auto",
         penalties: Any = (1.0, 3.0, 10.0),
         completions: int = 5,
         tol: float = 1e-9,
@@ -90,9 +92,23 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
 
     @in_stages(STAGES)
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Learn from a table with or without missing values, and a class for each of its rows.
+        """Learn from a table, with or without missing values, and a class for each row.
 
-        A row of ``sample_weight`` w counts as w rows that are alike, as for `CircuitRegressor`.
+        A row of ``sample_weight`` w counts as w equal rows, as for `CircuitRegressor`.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
+        y
+            Classes.  # (rows,)
+        sample_weight
+            How much each row counts.  # (rows,)
+
+        Returns
+        -------
+        self
+            The same, which has learned.
         """
         check_tolerance(check_number("tol", self.tol))
         labels = _read_labels(y)
@@ -122,6 +138,13 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
 
     def _classifies(self) -> bool:
         return True
+
+    @property
+    def held_out_loss_(self) -> float:
+        """The loss on held-out rows, in nats a row; NaN where there were none."""
+        self._model_key()
+        tried: dict[float, dict[int, float]] = getattr(self, "validation_", None) or {}
+        return float(tried.get(self.penalty_, {}).get(self.n_splits_, np.nan))
 
     def predict_proba(
         self,
@@ -181,12 +204,12 @@ def _read_labels(y: Any) -> npt.NDArray[Any]:
     if labels.dtype.kind in "fc" and not np.all(np.isfinite(labels)):
         raise DomainError(
             "y has unknown or infinite values (NaN or inf); "
-            "leave out the rows whose class is unknown"
+            "leave out the rows whose class is missing"
         )
     single = y if listed else labels if labels.dtype == object else ()
     no_time = labels.dtype.kind in "mM" and np.any(np.isnat(labels))
     if no_time or any(map(is_missing, single)):
-        raise DomainError("y has unknown values; leave out the rows whose class is unknown")
+        raise DomainError("y has unknown values; leave out the rows whose class is missing")
     kinds = {_kind(cls) for cls in set(map(type, single))}
     if len(kinds) > 1:
         raise DomainError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -30,6 +31,7 @@ from expecta.estimators.circuit_estimator import CircuitEstimator
 from expecta.estimators.classifier import CircuitClassifier
 from expecta.estimators.predictor_files import predictor_record, read_noise_variance
 from expecta.estimators.regressor import CircuitRegressor
+from expecta.expected.target_scale import TargetScale
 from expecta.expected.target_values import KINDS, TargetValues
 from expecta.files.circuit_files import PAIR
 from expecta.files.schema import Array, Choice, Field, Kind, Maybe, Record, Scalar, Value
@@ -42,7 +44,9 @@ from expecta.tables.group_sums import GROUP_SUMS, GroupSums
 from expecta.tables.refine_bins import coarse_codes
 from expecta.tables.training_rows import TRAINING_ROWS, TrainingRows
 
-MAX_OUTPUT = {"identity": 1e3 * MAX_TARGET, "logistic": 1e5}  # |g| that makes sense, by link
+# |g| that makes sense, by link
+MAX_OUTPUT = {"identity": 1e3 * MAX_TARGET, "logistic": 1e5, "exp": 700.0}
+MAX_LOG_NOISE = 20.0  # standard deviation of a logarithm
 MAX_CELLS = 1 << 28  # pairs of nodes: bounds what a hostile file can make us allocate
 MAX_CHARACTERS = 1 << 24  # of all classes that are texts of one width
 ABOVE_ZERO = sys.float_info.min
@@ -89,7 +93,7 @@ _PARAMETERS: dict[str, Field] = {
     "vtree": Scalar(bool),  # whether there was one
     "encoder": Scalar(bool),
     "max_bins": Scalar(int, low=2),
-    "max_splits": Scalar(int, low=0),
+    "max_splits": Maybe(Scalar(int, low=0)),  # null is "auto"
     "penalties": Value(max_depth=1),
     "completions": Scalar(int, low=1),
     "random_state": Maybe(Scalar(int, low=0)),
@@ -128,13 +132,13 @@ def _check_parameters(given: Mapping[str, Any], density: Density) -> None:
         raise ValueError("vtree and encoder are those of the density")
 
 
-def _check_size(p: ProbabilisticCircuit, g: RegressionCircuit) -> None:
+def _check_size(p: ProbabilisticCircuit, g: RegressionCircuit, link: str) -> None:
     """Complain of numbers and sizes that nobody learns and that queries would choke on."""
     largest = np.zeros(len(g.vtree))
     layer = g.structure.layer_of_node[g.structure.node_of_edge]
     np.maximum.at(largest, layer, np.abs(g.weight).max(axis=1))
     with np.errstate(over="ignore"):
-        if not largest.sum() + np.abs(g.bias).max() < MAX_OUTPUT[g.link]:
+        if not largest.sum() + np.abs(g.bias).max() < MAX_OUTPUT[link]:
             raise ValueError("its circuit has numbers that are too large")
     nodes, others = np.diff(g.structure.node_start), np.diff(p.structure.node_start)
     values = np.append(g.cardinalities, 0)[g.vtree.variable]
@@ -143,8 +147,15 @@ def _check_size(p: ProbabilisticCircuit, g: RegressionCircuit) -> None:
         raise ValueError("its circuits are too large")
 
 
+def _link(model: Any, g: RegressionCircuit) -> str:
+    """Return what a model's output is of its circuit."""
+    return g.link if model.target_scale_.origin is None else "exp"
+
+
 def _estimator_parts(model: Any) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
+    if parameters["max_splits"] == "auto":
+        parameters["max_splits"] = None
     if parameters["density"] is not None:
         learned = parameters["density"] is model.density_
         parameters["density"] = "learned" if learned else "to learn"
@@ -152,7 +163,7 @@ def _estimator_parts(model: Any) -> dict[str, Any]:
         parameters[name] = parameters[name] is not None
     try:
         _check_parameters(parameters, model.density_)
-        _check_size(model.pair_.p, model.pair_.g)
+        _check_size(model.pair_.p, model.pair_.g, _link(model, model.pair_.g))
     except (TypeError, ValueError) as problem:
         raise DomainError(f"a file cannot hold this estimator: {problem}") from None
     trials = [(p, n, loss) for p, losses in model.validation_.items() for n, loss in losses.items()]
@@ -169,7 +180,10 @@ def _estimator_parts(model: Any) -> dict[str, Any]:
         "training_rows": model.training_rows_,
         "group_sums": model.group_sums_,
         "target": model.target_name_,
+        "origin": model.target_scale_.origin,
+        "mean_excess": model.mean_excess_,
         "noise": getattr(model, "noise_", None),
+        "log_noise": model.log_noise_,
         "noise_variance": model.noise_variance_,
         "calibration": getattr(model, "calibration_", None),
         "classes": getattr(model, "classes_", None),
@@ -204,10 +218,20 @@ def _estimator(
         raise DomainError("its pair belongs to another density")
     link, n_outputs, n_classes = "identity", 1, None
     if isinstance(model, CircuitRegressor):
-        model.noise_, model.calibration_ = learned["noise"], learned["calibration"]
+        scale = model.target_scale_ = TargetScale(learned["origin"])
+        model.noise_, model.log_noise_ = learned["noise"], learned["log_noise"]
+        model.calibration_ = replace(learned["calibration"], scale=scale)
         model.noise_variance_ = read_noise_variance(
-            learned["noise_variance"], encoder, model.noise_
+            learned["noise_variance"], encoder, model.log_noise_ or model.noise_
         )
+        if (model.log_noise_ is None) != (scale.origin is None):
+            raise DomainError("its noise is on another scale than its circuit")
+        excess = learned["mean_excess"]
+        if excess is not None and scale.origin is None:
+            raise DomainError("its circuit is of a mean on a logarithmic scale that there is not")
+        model.mean_excess_ = read_noise_variance(excess, encoder, excess and excess["unit"])
+        if excess is not None and excess["unit"] * excess["constant"] ** 0.5 > MAX_LOG_NOISE:
+            raise DomainError("its mean is too far above its median")
         if np.any(model.calibration_.missing > model.n_features_in_):
             raise DomainError("its calibration has rows of more missing columns than there are")
     elif isinstance(model, CircuitClassifier):
@@ -219,7 +243,7 @@ def _estimator(
             f"its circuit has the link {g.link} and {g.n_outputs} outputs, "
             f"not {link} and {n_outputs}"
         )
-    _check_size(p, g)
+    _check_size(p, g, _link(model, g))
     model.pair_, model.training_rows_ = Pair(p, g), None
     if training_rows is not None:
         if training_rows["target"] is None:
@@ -240,6 +264,7 @@ def _given(parameters: dict[str, Any], density: Density) -> dict[str, Any]:
     fresh: Any = density if parameters["density"] == "learned" else clone(density)
     return {
         **parameters,
+        "max_splits": "auto" if parameters["max_splits"] is None else parameters["max_splits"],
         "penalties": tuple(penalties) if several else penalties[0],
         "density": None if parameters["density"] is None else fresh,
         "vtree": density.vtree if parameters["vtree"] and isinstance(density, PSDD) else None,
@@ -266,7 +291,7 @@ def _calibration(
 
 def _calibration_parts(calibration: Calibration) -> dict[str, Any]:
     values = calibration.values
-    return {**calibration.__getstate__(), "target": values.kind, "values": values.values}
+    return {**vars(calibration), "target": values.kind, "values": values.values}
 
 
 def _record(kind: type[CircuitEstimator], parameter: dict[str, Field], **own: Field) -> Record:
@@ -310,8 +335,14 @@ ESTIMATOR_FILE = Kind(
         {
             "CircuitRegressor": _record(
                 CircuitRegressor,
-                {"calibration_rows": Maybe(Scalar(int, low=0))},
+                {
+                    "calibration_rows": Maybe(Scalar(int, low=0)),
+                    "target_transform": Maybe(Scalar(str, choices=("auto", "log"))),
+                },
+                origin=Maybe(Scalar(float, low=-MAX_TARGET, high=MAX_TARGET)),
+                mean_excess=Maybe(_NOISE_VARIANCE),
                 noise=_NOISE,
+                log_noise=Maybe(Scalar(float, low=ABOVE_ZERO, high=MAX_LOG_NOISE)),
                 noise_variance=Maybe(_NOISE_VARIANCE),
                 calibration=_CALIBRATION,
             ),

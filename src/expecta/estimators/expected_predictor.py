@@ -31,37 +31,35 @@ from expecta.tables.training_rows import TrainingRows
 
 
 class ExpectedPredictor(ExpectedEstimator):
-    """What a fitted model predicts if some inputs are unknown: the expectation over them.
+    """Predict with a fitted model when some of its inputs are unknown.
 
-    The model stays as it is. ``fit`` learns a joint distribution of its raw inputs;
-    predictions average the model over what the unknown inputs of a row could be, given
-    its known ones. For linear models, trees and their ensembles, alone or behind
-    transformers of single columns, that average is exact for the model and the density;
-    for all others it is sampled, with a standard error. :meth:`explain_exactness` says which.
-    Complete rows get the model's own answer. Assumed: given what is seen, *that* a value
-    is missing carries no information.
+    The model is not changed. ``fit`` learns a joint distribution of its raw inputs; predictions
+    average the model over the possible values of the unknown inputs of a row, given the known
+    ones. For linear models, trees and their ensembles, alone or after transformers of single
+    columns, that average is exact, given the learned density; for other models it is sampled,
+    with a standard error. :meth:`explain_exactness` says which. Complete rows get the model's
+    own prediction. Assumed: given the known values, missingness carries no information.
 
     Parameters
     ----------
     model
         A fitted regressor or classifier of scikit-learn, XGBoost, LightGBM, CatBoost or
-        interpret, a pipeline that ends in one, or anything with ``predict``.
+        interpret, a pipeline that ends in one, or any object with ``predict``.
     density
         A :class:`~expecta.Density` of the raw columns, learned or yet to learn; by default a
         :class:`~expecta.LatentTree`.
     rtol
-        Where samples are drawn: standard error to reach, relative to the larger of the
-        prediction and the spread of predictions over training rows.
+        For sampled predictions: the standard error to reach, relative to the larger of the
+        prediction and the standard deviation of predictions over training rows.
     max_samples
-        Largest number of samples per row.
-    missing_is_value
-        Names of columns in which a missing value is a value, as it was for the model: nothing is
-        averaged over there, and the model is told that it is missing. For models that were
-        fitted to rows whose missing values carry information.
+        Maximum number of samples per row.
     tol
-        Error of expected probabilities where they are computed by the spectral method.
+        Error of expected probabilities computed by the spectral method.
+    missing_is_value
+        Names of columns whose missing values carry information, as they did for the model: they
+        are not averaged over, and the model gets them as missing.
     random_state
-        Seed of the density's learning and of draws.
+        Seed of learning the density and of sampling.
 
     Examples
     --------
@@ -97,7 +95,7 @@ class ExpectedPredictor(ExpectedEstimator):
         _refuse(model)
 
     def __sklearn_clone__(self) -> ExpectedPredictor:
-        """Return the same, yet to learn: the model stays fitted."""
+        """Return an unfitted copy, with the fitted model."""
         params = self.get_params(deep=False)
         density = params.pop("density")
         learned = density is not None and hasattr(density, "circuit_")
@@ -118,24 +116,43 @@ class ExpectedPredictor(ExpectedEstimator):
     def fit(
         self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None
     ) -> ExpectedPredictor:
-        """Learn the density of the raw columns, complete or not; the model learns nothing.
+        """Learn the density of the raw columns, which may have missing values.
 
         ``y`` is not learned from: it is kept with ``training_rows_``, so that answers about
         groups stand beside plain averages. If something fails, all stays as it was. Cost: that
         of the density, and of writing the model over it.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
+        y
+            The target, for plain averages beside answers; the model does not learn from it.
+        sample_weight
+            How much each row counts.  # (rows,)
+
+        Returns
+        -------
+        self
+            The same, which has learned.
         """
         if getattr(self, "wrapped_", None) is not None and self.template_.rows is None:
-            raise DomainError("the model is not in the file: wrap and fit it anew where it is")
+            raise DomainError(
+                "the model itself is not in the file: wrap it again where it is available"
+            )
         table = read_table(X)
         given = self.density
         if given is not None and not isinstance(given, Density):
-            raise TypeError(f"density is a Density, learned or not, or None; not {given!r:.80}")
+            raise TypeError(
+                f"density must be a Density, learned or not, or None, not {given!r:.80}"
+            )
         if given is not None and hasattr(given, "circuit_"):
             density = given
         else:
             begin_stage("density")
             density = self._unfitted().fit(X, sample_weight=sample_weight)
         begin_stage("model")
+        table = density.encoder_.read(table)
         fixed = {c.name for c in density.encoder_.columns_ if c.plain is not c}
         if fixed != set(self.missing_is_value or ()):
             raise DomainError(
@@ -231,8 +248,17 @@ class ExpectedPredictor(ExpectedEstimator):
         """Return the expected probability of each class.  # (rows, classes).
 
         With ``return_std`` also the standard deviation of the probability over the unknown
-        inputs. With ``return_error`` also how far off it may be: a bound where it is computed, a
-        standard error where it is sampled; see :meth:`explain_exactness`.
+        inputs. With ``return_error`` also its numerical error: a bound where it is approximated,
+        a standard error where it is sampled; see :meth:`explain_exactness`.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
+        return_std
+            Whether to return the spread over the unknown inputs too.
+        return_error
+            Whether to return the error too; ``"fit"``: over other training rows.
         """
         if self.expected_model.margins_only:
             raise AttributeError(
@@ -241,21 +267,42 @@ class ExpectedPredictor(ExpectedEstimator):
         return super().predict_proba(X, return_std=return_std, return_error=return_error)
 
     def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
-        """Return R² of the predictions, or the accuracy of a classifier, as scikit-learn does."""
+        """Return R² of the predictions, or the accuracy of a classifier, as scikit-learn does.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
+        y
+            Target or classes.  # (rows,)
+        sample_weight
+            How much each row counts.  # (rows,)
+        """
         metric = accuracy_score if self._classifies() else r2_score
         return float(metric(y, self.predict(X), sample_weight=sample_weight))
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the expected margin: what the model adds up, before its link.
+        """Return the expected margin: the model's sum before its link.
 
         As exact as :meth:`explain_exactness` says. Raises a TypeError for a model whose inside is
         not known.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
         """
         margin = self.expected_model.margin(self.expected_model.rows(X))
         return margin[:, 0] if margin.shape[1] == 1 else margin
 
     def explain_exactness(self) -> str:
-        """Say in words what is exact for this model, what is not, and why."""
+        """Say in words what is exact for this model, what is not, and why.
+
+        Returns
+        -------
+        str
+            A line for each kind of answer.
+        """
         return self.expected_model.explain_exactness()
 
     # ---------------------------------------------------------------------------------
@@ -279,7 +326,7 @@ class ExpectedPredictor(ExpectedEstimator):
 
     def _model_key(self) -> tuple[Any, ...]:
         if not hasattr(self, "wrapped_"):
-            raise NotFittedError("this ExpectedPredictor has no density yet; call fit(X) first")
+            raise NotFittedError("this ExpectedPredictor is not fitted yet; call fit(X) first")
         return ()
 
     def _make_expected_model(self) -> WrappedModel:

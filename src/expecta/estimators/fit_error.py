@@ -24,6 +24,7 @@ from expecta.densities.tree_learner import TreeLearner
 from expecta.estimators.training import FinerBins, Training
 from expecta.expected.expected_model import ExpectedModel, ModelRows
 from expecta.learn.regression import LOSSES, Curve, GrownCircuit, grow
+from expecta.learn.regression.noise_variance import NoiseVariance
 from expecta.learn.weighted_rows import WeightedRows
 
 REPLICATES = 30  # a standard error is then off by 13% itself
@@ -43,12 +44,13 @@ class CircuitParts(NamedTuple):
     grown: GrownCircuit
     unit: float = 1.0  # of the target in y, which is about a centre
     centre: float = 0.0
+    excess: NoiseVariance | None = None  # added to a circuit of the target's logarithm
 
     def in_units(self, g: RegressionCircuit) -> RegressionCircuit:
-        """Return a circuit for the target as it was given."""
-        return RegressionCircuit(
-            g.structure, g.weight * self.unit, g.bias * self.unit + self.centre
-        )
+        """Return a circuit for the target as it was given, or for the logarithm of its mean."""
+        weight, bias = g.weight * self.unit, g.bias * self.unit + self.centre
+        own = RegressionCircuit(g.structure, weight, bias)
+        return own if self.excess is None else self.excess.added(own)
 
     def refitted(self, times: Floats, vtree: Vtree, curves: Sequence[Curve]) -> RegressionCircuit:
         """Return the circuit with its parameters fitted to rows of other weights."""

@@ -49,12 +49,19 @@ class _Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
             Ignored.
         sample_weight
             How much each row counts, for a density that is yet to learn.  # (rows,)
+
+        Returns
+        -------
+        self
+            The same, which has learned.
         """
         density = self.density
         if density is None:
             density = LatentTree(random_state=self.random_state)
         elif not isinstance(density, Density):
-            raise TypeError(f"density is a Density, learned or not, or None; not {density!r:.80}")
+            raise TypeError(
+                f"density must be a Density, learned or not, or None, not {density!r:.80}"
+            )
         given = Given.read(X, density)
         check_size(given.table)
         if not hasattr(density, "circuit_"):
@@ -74,9 +81,14 @@ class _Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
 
         The result is of the kind given (pandas, polars, Arrow, dict, array), with its index,
         its order of columns, and its types where they can hold what is filled in. Columns of
-        frames and dicts are found by name. A category that training did not have is no hole,
-        and stays. A row that has probability zero is filled as if nothing were known of it,
-        with an ImpossibleEvidenceWarning. A column of which training knew nothing stays empty.
+        frames and dicts are found by name. A category that is not in the training data
+        is kept. A row of probability zero is filled as if all of its cells were missing, with an
+        ImpossibleEvidenceWarning. A column without known values in training stays empty.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
         """
         return self._filled(X, 1)[0]
 
@@ -152,11 +164,11 @@ class _Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
 class MPEImputer(_Imputer):
     """Fill the unknown cells of each row with its most probable completion.
 
-    All unknown cells of a row are chosen together, given its known ones: the row that results
-    is one that the density finds likely as a whole. A number is the mean of its bin. Exact
+    All missing cells of a row are chosen together, given the known ones, so that the resulting
+    row is likely as a whole. A number is the mean of its bin. Exact
     for deterministic densities (PSDD, ChowLiu, NaiveBayes, Independent); for a latent tree it
-    is the max-product approximation. Assumes that being unknown says nothing about a value
-    beyond what the known cells say.
+    is the max-product approximation. Assumes that missingness carries no
+    information beyond the known cells.
 
     Parameters
     ----------
@@ -196,8 +208,8 @@ class ConditionalMeanImputer(_Imputer):
     at the mean of its training numbers; a date is rounded to the day, and a column of
     integers with missing values becomes one of floats (unless its integers are too large).
     Categories, Booleans and codes: the value most probable given the known cells. Every cell
-    is filled by itself, so that two of a row need not go together. Assumes that being
-    unknown says nothing about a value beyond what the known cells say.
+    is filled separately, so that two cells of a row need not fit together. Assumes that
+    missingness carries no information beyond the known cells.
 
     Parameters
     ----------
@@ -239,8 +251,8 @@ class ConditionalSampler(_Imputer):
     All unknown cells of a row are drawn together, so that what depends on each other still
     does; a number is drawn within its bin, with the bin's range, mean and spread. Draws of
     values and bins are exact for the density. Several draws (:meth:`draws`) are a multiple
-    imputation: what differs between them is what is not known. Assumes that being unknown
-    says nothing about a value beyond what the known cells say.
+    imputation: they differ by the uncertainty of the missing cells. Assumes that missingness
+    carries no information beyond the known cells.
 
     Parameters
     ----------
@@ -261,7 +273,15 @@ class ConditionalSampler(_Imputer):
     """
 
     def draws(self, X: Any, n: int) -> list[Any]:
-        """Return n tables like X, each with other draws for its unknown cells."""
+        """Return n tables like X, each with other draws for its unknown cells.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
+        n
+            How many tables.
+        """
         return self._filled(X, check_integer("n", n, 0))
 
     def _answers(self, evidence: Evidence, n: int) -> Iterator[dict[str, npt.NDArray[Any]]]:

@@ -155,7 +155,7 @@ def _margin_parts(model: WrappedModel) -> dict[str, Any]:
 
 
 def _compiled_trees(parts: Mapping[str, Any], cardinalities: Ints) -> CompiledTrees:
-    """Return trees as they were compiled, or complain of what is no tree."""
+    """Return trees as they were compiled, or complain of what is not a tree."""
     start, question, left, right = (parts[name] for name in ("start", "question", "left", "right"))
     nodes, inner = np.arange(len(question)), question >= 0
     if start[0] != 0 or start[-1] != len(nodes) or np.any(np.diff(start) < 1):
@@ -381,13 +381,13 @@ def _check_outputs(route: ExactRoute, classes: npt.NDArray[Any] | None, scale: F
 def _check_shares(trees: Trees | Linear) -> None:
     """Complain of trees whose leaves are probabilities of classes, and do not sum to one."""
     if isinstance(trees, Linear):
-        raise ValueError("a sum of columns is no probability")
+        raise ValueError("a sum of columns is not a probability")
     leaf = trees.question < 0
     total = np.where(leaf, trees.value.sum(axis=1), np.nan)
     first = [total[start:end][leaf[start:end]][0] for start, end in pairwise(trees.start.tolist())]
     expected = np.repeat(first, np.diff(trees.start))
-    good = np.allclose(total[leaf], expected[leaf]) and np.all(trees.value[leaf] >= 0)
-    if not good or not np.isclose(np.sum(first) + np.sum(trees.bias), 1.0):
+    good = np.allclose(total[leaf], expected[leaf], rtol=1e-8) and np.all(trees.value[leaf] >= 0)
+    if not good or not np.isclose(np.sum(first) + np.sum(trees.bias), 1.0, rtol=1e-8):
         raise ValueError("the probabilities of its classes do not sum to one")
 
 

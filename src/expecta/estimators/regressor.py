@@ -12,26 +12,32 @@ from sklearn.base import RegressorMixin
 from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.common.checks import check_integer
-from expecta.common.errors import DomainError
 from expecta.common.progress import begin_stage, in_stages
 from expecta.densities.density import Density
 from expecta.densities.tree_learner import TreeLearner
 from expecta.estimators.calibration import Calibration, calibrate, least_noise
 from expecta.estimators.circuit_estimator import STAGES, CircuitEstimator
 from expecta.estimators.fit_error import CircuitParts
+from expecta.estimators.target_transform import (
+    HeldOutFit,
+    ScaledTarget,
+    candidate_scales,
+    is_better,
+    judge_scale,
+)
 from expecta.estimators.training import FOLDS, FinerBins, Seeds, Training, column_curves, size
 from expecta.expected.expected_model import ModelRows
 from expecta.expected.learned_circuit import LearnedCircuit, affordable_rows
+from expecta.expected.target_scale import PLAIN, TargetScale
 from expecta.expected.target_values import TargetValues
+from expecta.learn.regression import GrownCircuit
 from expecta.learn.regression.noise_variance import KNOTS, CodedRows, NoiseVariance, learn_noise
 from expecta.learn.weighted_rows import WeightedRows
 from expecta.queries.pair import Pair
 from expecta.tables.estimator_inputs import read_target, read_training_weights
 from expecta.tables.table import Table, read_table
 
-SMALLEST_SPREAD = 1e-290  # of a target: a millionth of it is a number too
 DEPENDENT_ROWS = 2000  # below which a density depends on each: calibration does without it
-EPSILON = float(np.finfo(np.float64).eps)
 
 
 class HeldOut(NamedTuple):
@@ -45,39 +51,47 @@ class HeldOut(NamedTuple):
 
 
 class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
-    """Regression that predicts with unknown inputs: the expectation over what they could be.
+    """Regression with missing inputs: predicts the expectation over their possible values.
 
-    ``fit`` learns a joint distribution of the inputs and a regression circuit for the
-    target; ``predict`` averages the circuit over everything the unknown inputs of a row
-    could be, given its known ones. That average is exact for the two that were learned. A
-    number is known up to one of ``max_bins`` bins. Assumed: given what is seen, *that* a
-    value is missing carries no information.
+    ``fit`` learns a joint distribution of the inputs and a regression circuit for the target;
+    ``predict`` averages the circuit over the possible values of the missing inputs of a row,
+    given the known ones. That average is exact, given the learned density and circuit. A number
+    is known up to one of ``max_bins`` bins. Assumed: given the known values, missingness carries
+    no information.
 
     Parameters
     ----------
     density
-        The distribution of the inputs: one to learn (default `LatentTree`; others are
-        cheaper to ask) or one that has learned, which is then used as it is. (scikit-learn's
-        ``clone`` makes a learner forget: cross-validation learns it anew on every part.)
+        The distribution of the inputs: one to learn (default `LatentTree`; others have cheaper
+        queries) or a learned one, which is used as it is. (scikit-learn's ``clone`` resets a
+        learner, so that cross-validation learns it again in every fold.)
     vtree
         A vtree, or the name of a way to learn one, for a density that takes it (`PSDD`, which
         is the default density if a vtree is given).
     encoder
         How columns become variables; default ``Encoder()``.
     max_bins
-        Bins per number that the circuit tells apart, at least the density's, which has the
-        encoder's.
+        Number of bins per column of numbers that the circuit distinguishes, at least that of the
+        density.
     max_splits
-        Largest number of splits of the circuit; 0 makes it additive. How many is chosen by
-        held-out loss.
+        Maximum number of splits of the circuit; 0 makes it additive. Their number is chosen by
+        held-out loss: the smallest that is not worse than the best beyond noise. "auto" allows
+        one for every 20 rows, at most 128.
     penalties
-        Strengths of shrinkage to choose from by held-out loss, as multiples of the default.
+        Strengths of shrinkage of what splits add, as multiples of the default; of several the one
+        of least held-out loss, or one beyond them if that is clearly better.
     completions
-        Samples of the density that a training row with missing values is completed by, each
-        weighed by how well it goes with the row's target.
+        Number of samples from the density that complete a training row with missing values, each
+        weighted by how well it agrees with the row's target.
     calibration_rows
         Held-out predictions to calibrate intervals on, beside rows of which all or nothing is
         known; 0 for no calibration, None for 1,000 to 10,000, fewer where they cost more.
+    target_transform
+        The scale that the circuit is learned on: None for y itself; "log" for log y of a positive
+        y; "auto" for log(y - origin) of a y that is skewed to the right, from 100 rows, where
+        that makes held-out y likelier and their predicted means err no more. Predictions are
+        means of y on either. The origin is 0 if all y are positive, else just below the least:
+        no quantile lies below it. Cost: a circuit for each scale.
     random_state
         A seed: the same seed gives the same model on any number of threads.
 
@@ -85,16 +99,20 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
     ----------
     pair_, circuit_, density_, refined_
         The pair (p, g); g; p as it was learned; p with the circuit's bins.
-    noise_
+    target_scale_, mean_excess_
+        The scale, and on a logarithmic one by how much the logarithm of the mean of y given all
+        inputs, which g is, exceeds that of the median.
+    noise_, log_noise_
         Standard deviation of y about predictions of complete rows held out, over all such rows; of
-        a single row nothing is known: its own size.
+        a single row nothing is known: its own size. And of log(y - origin) about its middle, if
+        that is the scale.
     noise_variance_
-        The variance of y given complete inputs, a sum over columns; None where rows held out show
-        no more than noise of one size.
+        The variance of y given complete inputs, a sum over columns; None where held-out rows
+        show no dependence on the inputs.
     penalty_, n_splits_, validation_
-        What was chosen, and the held-out loss of all that was tried, by penalty and splits.
+        The chosen values, and the held-out loss of all candidates by penalty and splits.
     subsampled_
-        What was decided on a part of the rows or columns of a large table, in words.
+        Sentences: what was decided on part of the rows or columns of a large table.
     n_features_in_, feature_names_in_
         The columns; names only where there were names.
 
@@ -115,10 +133,11 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         vtree: Any = None,
         encoder: Any = None,
         max_bins: int = 256,
-        max_splits: int = 32,
+        max_splits: int | str = "auto",
         penalties: Any = (1.0, 3.0, 10.0),
         completions: int = 5,
         calibration_rows: int | None = None,
+        target_transform: str | None = "auto",
         random_state: Any = 0,
     ) -> None:
         super().__init__(
@@ -132,66 +151,113 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
             random_state=random_state,
         )
         self.calibration_rows = calibration_rows
+        self.target_transform = target_transform
 
     @in_stages({**STAGES, "calibration": 10})
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Learn from a table with or without missing values, and a number for each of its rows.
+        """Learn from a table, with or without missing values, and a number for each row.
 
-        A row of ``sample_weight`` w counts as w rows that are alike: twice the weights are
-        twice the rows, and shrink less. For weights that say which rows matter more, divide
-        them by their mean.
+        A row of ``sample_weight`` w counts as w equal rows, so doubled weights mean twice the data
+        and less shrinkage. To weight rows by importance, divide the weights by their mean.
+
+        Parameters
+        ----------
+        X
+            A table: a frame, a mapping of columns, rows or an array; missing values are unknown.
+        y
+            The target.  # (rows,)
+        sample_weight
+            How much each row counts.  # (rows,)
+
+        Returns
+        -------
+        self
+            The same, which has learned.
         """
         check_integer("calibration_rows", self.calibration_rows or 0, 0)
         target = read_target(y)
         table = self._training_table(X, len(target))
         weight = read_training_weights(sample_weight, len(target))
+        scales = candidate_scales(self.target_transform, target, weight)
         seeds = Seeds.of(self.random_state)
         finer = self._learn_density(table, weight, seeds)
         codes = self.encoder_.codes(table)
         training = self._training(codes, weight, np.zeros(len(target), np.int64), seeds)
-        centre = float(np.average(target, weights=weight))
-        unit = size(target - centre, weight)
-        if unit <= 8 * EPSILON * abs(centre):  # a constant target has no unit
-            unit = abs(centre) or 1.0
-        elif unit < SMALLEST_SPREAD:
-            raise DomainError(f"y varies by {unit:.1g} only; divide it by a unit of that size")
-        scaled = (target - centre) / unit
-        grown = self._grow(training, scaled[:, None], "squared", seeds, keep_folds=True)
-        self._parts = CircuitParts(
-            codes, weight, finer, training, scaled[:, None], "squared", grown, unit, centre
+        scaled, grown, fit = self._choose_scale(scales, target, weight, training, seeds)
+        parts = CircuitParts(codes, weight, finer, training, scaled.y[:, None], "squared", grown)
+        self._parts = parts._replace(
+            unit=scaled.unit, centre=scaled.centre, excess=self.mean_excess_
         )
         self.pair_ = Pair(self.refined_.circuit, self._parts.in_units(grown.circuit))
-        smallest = least_noise(target) / unit
+        self.target_scale_ = scaled.scale
+        values = TargetValues.of(target)
+        spread = values.spread(target, np.random.default_rng([seeds.calibration, 2]))
         noise = self._judge(
-            table, codes, scaled, weight, training, grown.folds, finer, seeds, smallest
+            table, codes, scaled, scaled.scaled(spread), weight, training, grown.folds, finer, seeds
         )
-        self.noise_ = noise * unit
+        self.noise_, self.log_noise_ = noise * scaled.unit, None
+        if scaled.scale != PLAIN:
+            self.log_noise_ = self.noise_
+            self.noise_ = max(fit.noise if fit else self.noise_, least_noise(target))
         if self.noise_variance_ is not None:
-            self.noise_variance_ = self.noise_variance_.scaled(unit)
-        calibration = self.calibration_.in_unit(unit, centre)
-        self.calibration_ = replace(calibration, values=TargetValues.of(target))
+            self.noise_variance_ = self.noise_variance_.scaled(scaled.unit)
+        calibration = self.calibration_.in_unit(scaled.unit, scaled.centre)
+        self.calibration_ = replace(calibration, values=values, scale=scaled.scale)
         self._keep(table, target, weight, y)
         return self
+
+    def _choose_scale(
+        self,
+        scales: list[TargetScale],
+        target: Floats,
+        weight: Floats,
+        training: Training,
+        seeds: Seeds,
+    ) -> tuple[ScaledTarget, GrownCircuit, HeldOutFit | None]:
+        """Grow a circuit for the target on each scale, and return the best of them.
+
+        Sets ``mean_excess_``, and what was chosen for the circuit.
+        """
+        curves = column_curves(self.encoder_, knots=KNOTS)
+        before, trials = self.subsampled_, []
+        for scale in scales:
+            self.subsampled_ = before
+            scaled = ScaledTarget.of(scale, target, weight)
+            grown = self._grow(training, scaled.y[:, None], "squared", seeds, keep_folds=True)
+            fit = None
+            if scales != [PLAIN] and training.fold is not None:
+                fit = judge_scale(target, scaled, training, grown.folds, curves, seeds.folds)
+            trials.append((scaled, grown, fit))
+        plain, other = trials[0][2], trials[-1][2]
+        if plain is not None and other is not None and len(trials) > 1:
+            trials = trials[is_better(other, plain) :]
+        scaled, grown, fit = trials[0]
+        self.penalty_, self.n_splits_ = grown.penalty, grown.n_splits
+        self.validation_ = grown.tried
+        self.mean_excess_ = None if fit is None else fit.excess
+        return scaled, grown, fit
 
     def _judge(
         self,
         table: Table,
         codes: Ints,
-        y: Floats,
+        scaled: ScaledTarget,
+        spread: Floats,
         weight: Floats,
         training: Training,
         folds: list[RegressionCircuit],
         finer: FinerBins,
         seeds: Seeds,
-        smallest: float,
     ) -> float:
         """Calibrate on rows that the folds' circuits left out; returns the residual noise.
 
-        All in units of the target's spread, about its mean. A single row leaves none out:
+        All in units of the target's spread, about its mean; ``spread`` is what calibration takes
+        each y for. A single row leaves none out:
         nothing is known of the noise, and the row is taken to be the median.
         """
         begin_stage("calibration")
         self.noise_variance_ = None
+        y, smallest = scaled.y, least_noise(scaled.centre + scaled.unit * scaled.y) / scaled.unit
         n = affordable_rows(self.pair_) if self.calibration_rows is None else self.calibration_rows
         if training.fold is None:
             single = np.zeros(min(n, 1), np.int64)
@@ -234,7 +300,8 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
             )
             some = ModelRows(table, held.coded.codes[rows])
             share = -(-n // len(held_out)) if held.noise is None else -(-n // (2 * len(held_out)))
-            parts.append(calibrate(model, some, y[rows], rows, held.noise or noise, share, rng))
+            with_noise = held.noise or noise
+            parts.append(calibrate(model, some, spread[rows], rows, with_noise, share, rng))
         self.calibration_ = Calibration.joined(parts)
         return noise
 

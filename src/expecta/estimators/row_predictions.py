@@ -71,6 +71,22 @@ class RowPredictions(NamedTuple):
                 columns[f"{name}_probability_{label}"] = values
         return columns | ({f"{name}_error": self.error} if error else {})
 
+    def to_arrow(self, *, error: bool = False) -> Any:
+        """Return the columns as an Arrow batch; of impossible rows they are null.
+
+        Types depend on the model alone, so that the batches of a stream have the same.
+        """
+        import pyarrow as pa
+
+        labels = None if self.classes is None else pa.array(self.classes).type
+        arrays = {
+            name: pa.array(
+                values, type=labels if values.dtype == object else pa.float64(), from_pandas=True
+            )
+            for name, values in self.columns(error=error).items()
+        }
+        return pa.RecordBatch.from_pydict(arrays)
+
 
 def predict_rows(
     model: ExpectedEstimator,
@@ -98,14 +114,8 @@ def predict_rows(
     proba
         Whether to add the probability of each class. Classification only.
     """
+    check_asked(model, std=std, interval=interval, quantiles=quantiles, proba=proba)
     classes = getattr(model, "classes_", None)
-    if classes is None and proba:
-        raise DomainError("proba is for classes, and this model predicts numbers; try std")
-    if classes is not None and (std or interval is not None or quantiles is not None):
-        raise DomainError(
-            "std, interval and quantiles are for numbers, and this model predicts classes; "
-            "try proba"
-        )
     expected = model.expected_model
     rows = X if isinstance(X, ModelRows) else expected.rows(X)
     with OneWarning():
@@ -131,6 +141,25 @@ def predict_rows(
             interval=None if interval is None else model.predict_interval(rows.table, interval),
             levels=levels,
             quantiles=None if quantiles is None else model.predict_quantiles(rows.table, levels),
+        )
+
+
+def check_asked(
+    model: ExpectedEstimator,
+    *,
+    std: bool = False,
+    interval: float | None = None,
+    quantiles: Sequence[float] | None = None,
+    proba: bool = False,
+) -> None:
+    """Refuse to ask a model of numbers about classes, and the other way round."""
+    classes = getattr(model, "classes_", None)
+    if classes is None and proba:
+        raise DomainError("proba is for classes, and this model predicts numbers; try std")
+    if classes is not None and (std or interval is not None or quantiles is not None):
+        raise DomainError(
+            "std, interval and quantiles are for numbers, and this model predicts classes; "
+            "try proba"
         )
 
 

@@ -12,11 +12,13 @@ from expecta.common.arrays import Floats, Ints
 from expecta.densities.density import Density
 from expecta.densities.finer_circuit import finer_circuit
 from expecta.learn.regression import Curve, Loss
+from expecta.learn.regression.curves import MAX_RICH
 from expecta.tables import Encoder
 from expecta.tables.refine_bins import coarse_codes, refine_encoder
 from expecta.tables.table import Table
 
 FOLDS = 5
+MAX_ALL_RICH = 600  # parameters of all columns' rich tables together
 
 
 class Seeds(NamedTuple):
@@ -108,13 +110,16 @@ class Training(NamedTuple):
 def column_curves(encoder: Encoder, **options: Any) -> list[Curve]:
     """Return what the tables of each column may be: a curve if its values are in order."""
     curves = []
-    for column in encoder.columns_:
-        whole = column.plain is column  # what is missing lies nowhere on a curve
-        ordered = whole and column.kind in ("integer", "number", "date", "datetime", "duration")
-        # no difference over- or underflows
-        unit = float(np.abs(column.means).max(initial=0.0)) or 1.0
-        positions = column.means / unit if ordered else None
-        curves.append(Curve.of(column.counts, positions, **options))
+    options = {"max_rich": min(MAX_RICH, MAX_ALL_RICH // len(encoder.columns_)), **options}
+    for whole in encoder.columns_:
+        column = whole.plain  # what is missing lies nowhere on a curve
+        if column.kind in ("integer", "number", "date", "datetime", "duration"):
+            # no difference over- or underflows
+            unit = float(np.abs(column.means).max(initial=0.0)) or 1.0
+            single = column.lows == column.highs
+            curves.append(Curve.of(whole.counts, column.means / unit, single=single, **options))
+        else:
+            curves.append(Curve.of(whole.counts, **options))
     return curves
 
 

@@ -95,10 +95,20 @@ def warm_up() -> float:
     in the build of an image, before a server answers, or before a demonstration. What is compiled
     already costs a few seconds. Returns the seconds it took.
 
+    Returns
+    -------
+    float
+        Seconds.
+
     Raises
     ------
     ExpectaError
         Where a part of the package does not run on this machine.
+
+    Examples
+    --------
+    >>> warm_up() < 600  # doctest: +SKIP
+    True
     """
     begun = time.perf_counter()
     waiting, running, failed = list(JOBS), dict[str, subprocess.Popen[bytes]](), []

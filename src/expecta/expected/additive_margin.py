@@ -75,6 +75,7 @@ class AdditiveMargin(Margin):
         terms: ColumnTerms | None = None,
     ) -> None:
         self.tables, self.terms = tables, terms
+        self.values_decide = terms is None
         self._variables = [density.encoder_.variable(name) for name in columns]
         circuit = density.circuit
         self.n_variables = circuit.n_variables
@@ -104,6 +105,10 @@ class AdditiveMargin(Margin):
     def mean(self, codes: Ints) -> Floats:
         """E of the margin. Exact, given the density.  # (rows, outputs)."""
         return self.pair.expectation(codes).reshape(-1, self.pair.g.n_outputs)
+
+    def of_values(self, codes: Ints, per_block: int = 1) -> Floats:
+        """Return margins of complete rows of values: a number counts as its bin."""
+        return self.mean(codes)
 
     def central_moments(self, codes: Ints, order: int) -> Floats:
         """Moments of the margin about its mean. Exact.  # (rows, outputs, order + 1)."""

@@ -20,7 +20,6 @@ from scipy.special import ndtr, ndtri
 
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.expected.row_distributions import RowDistributions, check_levels
-from expecta.expected.target_values import ANY_NUMBER, TargetValues
 from expecta.queries.output_distribution import Distribution
 
 FAR = 3.0  # standard deviations beyond which scores are in proportion to y
@@ -110,9 +109,6 @@ class CalibratedDistribution(RowDistributions):
         The predicted distribution of each row.
     of_scores, which
         Distributions of scores, and which of them each row has.  # (rows,)
-    values
-        What y can be. Where that is not every number, a value has all of the distribution that
-        is nearer to it than to others; the density stays that of numbers.
     """
 
     def __init__(
@@ -120,21 +116,14 @@ class CalibratedDistribution(RowDistributions):
         base: Distribution | RowDistributions,
         of_scores: list[ScoreDistribution],
         which: Ints,
-        values: TargetValues = ANY_NUMBER,
     ) -> None:
-        self.base, self.of_scores, self._which, self.values = base, of_scores, which, values
+        self.base, self.of_scores, self._which = base, of_scores, which
 
     def cdf(self, c: npt.ArrayLike) -> Floats:
         """P(y <= c)."""
         at = np.asarray(c, np.float64)
-        table = self._table(at)
-        if self.values.any_number:
-            return self._shaped(at, self._each(ScoreDistribution.cdf, scores(self.base, table)))
-        border = self.values.border(table)
-        score = scores(self.base, np.where(np.isfinite(border), border, 0.0))
-        below = self._each(ScoreDistribution.cdf, score)
-        known = np.where(np.isnan(below), np.nan, 1.0)
-        return self._shaped(at, np.where(np.isfinite(border), below, known * (border > 0)))
+        score = scores(self.base, self._table(at))
+        return self._shaped(at, self._each(ScoreDistribution.cdf, score))
 
     def density(self, y: npt.ArrayLike) -> Floats:
         """Slope of the cdf over a window: n^(-1/5) standard deviations to each side, of n rows."""
@@ -158,8 +147,6 @@ class CalibratedDistribution(RowDistributions):
             answer = np.where(
                 near == score, answer, answer + (score - near) * _Tails.of(self.base).unit
             )
-        if not self.values.any_number:
-            answer = self.values.nearest(answer)
         return self._shaped(at, answer)
 
     def beyond(self, q: Floats) -> Bools:

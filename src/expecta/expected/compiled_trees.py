@@ -11,6 +11,7 @@ import numpy as np
 from expecta.common.arrays import Floats, Ints
 from expecta.engine.boxes import BoxSum, Runs, intersection, runs
 from expecta.engine.boxes.box_sums import MAX_PAIRS_PER_BOX
+from expecta.expected.leaf_masks import LeafMasks
 from expecta.expected.model_cells import ModelCells
 from expecta.readers.forms import Trees
 
@@ -111,6 +112,10 @@ class CompiledTrees:
                 return None
             total = product
         return total
+
+    def masks(self) -> LeafMasks | None:
+        """Write the trees for complete rows; None where that takes too much memory."""
+        return LeafMasks.of(self._leaves, self.trees.bias, self.cardinalities)
 
     @cached_property
     def constant(self) -> Floats:

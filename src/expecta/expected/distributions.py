@@ -51,7 +51,7 @@ class AtomDistribution(OutputDistribution):
         return self._at(q), np.full(len(q), self._resolution)
 
     def _at(self, q: Floats) -> Floats:
-        place = np.searchsorted(self._below[1:] + 1e-12, q)  # rounding is no step
+        place = np.searchsorted(self._below[1:] + 1e-12, q)  # rounding is not a step
         return self._values[np.minimum(place, len(self._values) - 1)]
 
 

@@ -15,6 +15,7 @@ from expecta.densities.density import Density
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.expected.row_distributions import RowDistributions
 from expecta.learn.regression.noise_variance import NoiseVariance
+from expecta.queries.impossible import check_possible
 from expecta.queries.output_distribution import Distribution
 from expecta.queries.pair import Pair
 from expecta.tables.table import Table
@@ -110,12 +111,20 @@ class ExpectedModel(ABC):
     ) -> Distribution | RowDistributions:
         """Distribution of output + noise, within about ``tol``, wherever y lies and in any unit.
 
-        ``noise`` is a standard deviation, or the variance by the inputs.
+        Of a circuit that was learned on another scale than y's, on that scale. ``noise`` is a
+        standard deviation, or the variance by the inputs.
         """
 
-    def expected_noise(self, rows: ModelRows, noise: NoiseVariance) -> Floats:
+    def target_centre(self, rows: ModelRows) -> Floats:
+        """Return the mean of :meth:`target_distribution`.  # (rows,)."""
+        return self.answer(rows).mean[:, 0]
+
+    def expected_noise(self, rows: ModelRows, noise: float | NoiseVariance) -> Floats:
         """√E[σ²(x) | what is known]. Exact, given the density; NaN if impossible.  # (rows,)."""
         complete = np.all(rows.codes >= 0, axis=1)
+        if not isinstance(noise, NoiseVariance):
+            impossible = ~complete & np.isneginf(self.log_prob(rows))
+            return np.where(check_possible(impossible, "nan"), np.nan, noise)
         codes = np.where(complete[:, None], -1, rows.codes).astype(np.int32)
         expected: Floats = np.empty(len(codes))
         if not np.all(complete):
@@ -161,13 +170,15 @@ class ExpectedModel(ABC):
 def class_index(classes: npt.NDArray[Any], of: Any) -> int:
     """Return the index of the class that is asked about: by default the second of two."""
     if len(classes) < 2:
-        raise DomainError("there is a single class, whose probability is 1; nothing to ask")
+        raise DomainError(
+            "there is a single class, whose probability is 1, so there is nothing to ask"
+        )
     texts = [str(label) for label in classes.tolist()]
     if of is None:
         if len(classes) == 2:
             return 1
         raise DomainError(
-            f"there are {len(classes)} classes; name one, such as of={classes.tolist()[0]!r}; "
+            f"there are {len(classes)} classes; choose one, such as of={classes.tolist()[0]!r}; "
             + suggestion("", texts)
         )
     same = [label == of and type(label == of) is bool for label in classes.tolist()]

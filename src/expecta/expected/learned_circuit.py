@@ -25,6 +25,8 @@ from expecta.expected.row_distributions import (
     ShiftedDistribution,
 )
 from expecta.expected.sampling import Sampling
+from expecta.expected.target_distribution import TargetDistribution
+from expecta.expected.target_scale import PLAIN, TargetScale
 from expecta.learn.regression.noise_variance import NoiseVariance
 from expecta.queries.one_vs_rest import class_shares
 from expecta.queries.output_distribution import Distribution
@@ -36,19 +38,19 @@ MAX_JOINS = 30_000_000  # of gates, that held-out predictions may come to: some 
 CALIBRATION_ROWS = (1000, 10_000)  # and how many predictions that is, at least and at most
 
 _REGRESSION = (
-    f"{Trust.EXACT.capitalize()}, given the learned density: its mean, standard deviation and "
+    f"{Trust.EXACT.capitalize()}, given the learned density: mean, standard deviation and "
     f"share. Quantiles: {Trust.EXACT} for groups of few bins, else {Trust.WITHIN} their error. "
     f"{BINS_NOTE}"
 )
 _TWO_CLASSES = (
-    f"Given the learned density: mean and standard deviation are {Trust.WITHIN} a bound, the share "
-    f"is {Trust.EXACT}, and quantiles are {Trust.EXACT} for groups of few bins, else "
-    f"{Trust.WITHIN} their error. {BINS_NOTE}"
+    f"{Trust.WITHIN.capitalize()} a bound, given the learned density: mean and standard deviation. "
+    f"Share: {Trust.EXACT}. Quantiles: {Trust.EXACT} for groups of few bins, else {Trust.WITHIN} "
+    f"their error. {BINS_NOTE}"
 )
 _SEVERAL_CLASSES = (
-    "Mean: the ratio of expected one-against-the-rest probabilities, as predict_proba has it, "
-    f"{Trust.WITHIN} a bound. Spread, quantiles and thresholds: {Trust.SAMPLED}, with a standard "
-    f"error. Share: {Trust.EXACT}, given the learned density. {BINS_NOTE}"
+    f"{Trust.WITHIN.capitalize()} a bound, given the learned density: the mean. It is the ratio of "
+    f"expected one-against-the-rest probabilities, as predict_proba has it. Spread, quantiles and "
+    f"thresholds: {Trust.SAMPLED}, with a standard error. Share: {Trust.EXACT}. {BINS_NOTE}"
 )
 
 
@@ -83,6 +85,9 @@ class LearnedCircuit(ExpectedModel):
         Standard deviation of y about g, which numbers are scaled by if g hardly varies.
     is_scaled
         Whether g is about 0 and of about unit size already.
+    scale, excess
+        Of a regressor: what its output is of g; and, on a logarithmic scale, how far the
+        logarithm g of the mean of y given all inputs lies above the middle of log y.
     """
 
     def __init__(
@@ -97,8 +102,11 @@ class LearnedCircuit(ExpectedModel):
         tol: float = 1e-9,
         noise: float = 1e-300,
         is_scaled: bool = False,
+        scale: TargetScale = PLAIN,
+        excess: NoiseVariance | None = None,
     ) -> None:
         super().__init__()
+        self.scale, self._excess = scale, excess
         self._noise, self._is_scaled = noise, is_scaled
         self.pair, self.density, self._read = pair, density, read
         self._name, self._training_rows, self.classes, self._tol = name, training_rows, classes, tol
@@ -115,9 +123,14 @@ class LearnedCircuit(ExpectedModel):
         return ModelRows(rows.table, codes.astype(np.int32))
 
     @cached_property
+    def middle(self) -> RegressionCircuit:
+        """What y is on its scale but for noise: g, less its excess on a logarithmic scale."""
+        return self.pair.g if self._excess is None else self._excess.added(self.pair.g, -1.0)
+
+    @cached_property
     def scaled(self) -> ScaledPair:
         """The same pair about its bias and in a unit near its size."""
-        g = self.pair.g
+        g = self.middle
         if self._is_scaled:
             return ScaledPair(self.pair, 0.0, 1.0)
         unit = 2.0 ** float(np.ceil(np.log2(max(float(np.abs(g.weight).max()), self._noise))))
@@ -133,14 +146,28 @@ class LearnedCircuit(ExpectedModel):
             return RowAnswers(mean, error, self.probability_std(rows) if std else mean * np.nan)
         complete, asked = _split(rows)
         mean, spread = np.zeros((2, len(asked)))
-        if np.any(complete):
-            mean[complete] = self.pair.g(rows.codes[complete])
-        if not np.all(complete):
-            mean[~complete] = self.pair.expectation(asked)[~complete]
+        some, all_ = bool(complete.any()), bool(complete.all())
+        if some:
+            mean[complete] = self.scale.value(self.pair.g(rows.codes[complete]))
+        if not all_:
+            expected = self._expectation(asked)
+            mean = np.where(complete, mean, expected) if some else expected
             if std:
-                scaled = self.scaled
-                spread[~complete] = scaled.unit * scaled.pair.std(asked)[~complete]
+                spread[~complete] = self._std(asked, ~complete)
         return RowAnswers(mean[:, None], np.zeros_like(mean)[:, None], spread[:, None])
+
+    def _expectation(self, codes: Ints) -> Floats:
+        """Compute the expectation of a regressor's output. Exact.  # (rows,)."""
+        if self.scale.origin is None:
+            return self.pair.expectation(codes)
+        return self.scale.origin + self.pair.expected(codes, "exp").value
+
+    def _std(self, codes: Ints, which: Bools) -> Floats:
+        """Compute the spread of a regressor's output over the unknown inputs of some rows."""
+        if self.scale.origin is None:
+            return self.scaled.unit * self.scaled.pair.std(codes)[which]
+        evidence = Evidence.rows(codes[which], self.pair.p.cardinalities)
+        return np.sqrt(self.output().variance(evidence)[0])
 
     def probabilities(
         self, rows: ModelRows, method: str = "spectral", order: int = 1
@@ -190,11 +217,17 @@ class LearnedCircuit(ExpectedModel):
         moments[complete] = (0.0 * g if central else g) ** np.arange(order + 1)
         return moments
 
-    def distribution(self, rows: ModelRows, noise: float) -> Distribution:
-        """Distribution of g plus normal noise; the circuit alone answers complete rows."""
+    def distribution(self, rows: ModelRows, noise: float) -> Distribution | RowDistributions:
+        """Distribution of g plus normal noise; the circuit alone answers complete rows.
+
+        On a logarithmic scale, of the output times the exponential of that noise.
+        """
         complete, asked = _split(rows)
         distribution = self.pair.distribution(asked, noise=noise)
-        return distribution.pinned(complete, self.pair.g(rows.codes[complete]))
+        distribution = distribution.pinned(complete, self.pair.g(rows.codes[complete]))
+        if self.scale.origin is None:
+            return distribution
+        return TargetDistribution(distribution, self.scale)
 
     def target_distribution(
         self, rows: ModelRows, noise: float | NoiseVariance, tol: float
@@ -205,7 +238,7 @@ class LearnedCircuit(ExpectedModel):
         full = rows.codes[complete]
         std = noise.std(full) if isinstance(noise, NoiseVariance) else None
         if np.all(complete):
-            g = self.pair.g(rows.codes)
+            g = self.middle(rows.codes)
             return NormalDistribution(g, np.full(len(g), noise) if std is None else std)
         if isinstance(noise, NoiseVariance):
             base = self.noisy_pair(noise).noisy_distribution(asked, tol=tol)
@@ -213,6 +246,36 @@ class LearnedCircuit(ExpectedModel):
             base = pair.distribution(asked, noise=noise / unit, tol=tol)
         base = base.pinned(complete, pair.g(full), None if std is None else std / unit)
         return ShiftedDistribution(base, np.full(len(complete), centre), unit)
+
+    def target_centre(self, rows: ModelRows) -> Floats:
+        """Return the mean of :meth:`target_distribution`. Exact.  # (rows,)."""
+        if self.scale.origin is None:
+            return super().target_centre(rows)
+        complete, asked = _split(rows)
+        centre = self.scaled.centre + self.scaled.unit * self.scaled.pair.expectation(asked)
+        centre[complete] = self.middle(rows.codes[complete])
+        return centre
+
+    def expected_noise(self, rows: ModelRows, noise: float | NoiseVariance) -> Floats:
+        """√E[Var(y | x) | what is known]; NaN if impossible.  # (rows,).
+
+        On a logarithmic scale y is log-normal given x, so that the variance is exp(2g) (exp(σ²) −
+        1): a difference of two expected exponentials, each exact, given the density.
+        """
+        if self.scale.origin is None:
+            return super().expected_noise(rows, noise)
+        complete, asked = _split(rows)
+        full, g = rows.codes[complete], one_output(self.pair, 0, 2.0).g
+        squared = Pair(self.pair.p, g).expected(asked, "exp").value
+        if isinstance(noise, NoiseVariance):
+            more = Pair(self.pair.p, noise.added(g)).expected(asked, "exp").value
+            variance, std = np.maximum(more - squared, 0.0), noise.std(full)
+        else:
+            variance, std = np.expm1(noise**2) * squared, np.full(len(full), noise)
+        expected: Floats = np.sqrt(variance)
+        with np.errstate(over="ignore"):
+            expected[complete] = np.exp(self.pair.g(full)) * np.sqrt(np.expm1(std**2))
+        return expected
 
     def noise_unit(self, noise: NoiseVariance) -> float:
         """Return the unit of y in :meth:`noisy_pair`."""
@@ -248,6 +311,8 @@ class LearnedCircuit(ExpectedModel):
             self.explain_exactness(),
             output=index or 0,
         )
+        if self.classes is None and self.scale.origin is not None:
+            return PairOutput(context, self.pair, "exp", self._tol, self.scale.origin)
         if self.classes is None:
             return PairOutput(context, self.pair, "identity", self._tol)
         if len(self.classes) > 2:
@@ -266,5 +331,7 @@ def _split(rows: ModelRows) -> tuple[Bools, Ints]:
 
     A pair then finds no complete row impossible, and counts rows as the user does.
     """
-    complete = np.all(rows.codes >= 0, axis=1)
+    complete: Bools = np.all(rows.codes >= 0, axis=1)
+    if not complete.any():
+        return complete, rows.codes
     return complete, np.where(complete[:, None], -1, rows.codes).astype(np.int32)

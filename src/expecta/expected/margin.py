@@ -23,14 +23,24 @@ class Margin(ABC):
         How many variables the density has.
     compiled
         The trees that were compiled, if the model is a sum of trees.
+    values_decide
+        Whether values of the density decide the margin: no number counts within its bin.
     """
 
     n_variables: int
     compiled: CompiledTrees | None = None
+    values_decide: bool
 
     @abstractmethod
     def mean(self, codes: Ints) -> Floats:
         """E of the margin. Exact, given the density.  # (rows, outputs)."""
+
+    @abstractmethod
+    def of_values(self, codes: Ints, per_block: int = 1) -> Floats:
+        """Return margins of complete rows of values.  # (rows, outputs).
+
+        ``per_block`` rows after each other probably agree in many columns.
+        """
 
     @abstractmethod
     def central_moments(self, codes: Ints, order: int) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from expecta.common.arrays import Floats, Ints
 from expecta.densities.density import Density
 from expecta.engine.boxes import Runs, runs
-from expecta.readers import Unreadable
+from expecta.readers import Unreadable, frames
 from expecta.readers.features import Features
 from expecta.readers.forms import Question
 from expecta.readers.thresholds import cut_points, domain_ends
@@ -29,6 +29,7 @@ LARGE_NUMBERS = (
 DOMAIN_STARTS = (-1.0 + 2**-53, 0.0, 5e-324)  # where functions like logarithms do
 FAR = 1e6  # times the largest training number: domains are not looked for beyond
 TIMES = ("date", "datetime", "duration")
+MAX_DAYS = 200_000  # that a tree over whole days is asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,7 @@ class ModelCells:
         questions: Sequence[Question],
         X: Any,
         max_bins: int = 1,
+        restored: Callable[[int, Floats], Any] = lambda _, numbers: numbers,
     ) -> ModelCells:
         """Cut the columns of a density.
 
@@ -67,6 +69,8 @@ class ModelCells:
             side of a cut.
         max_bins
             Cut numbers into so many bins at least, if they have as many.
+        restored
+            Returns numbers of a column, by its position, as the model takes them: times.
 
         Raises
         ------
@@ -79,12 +83,20 @@ class ModelCells:
         for place, name in enumerate(features.columns):
             column = encoder.columns_[variable[place]].plain
             if isinstance(column, NumberColumn):
-                cuts = _cuts(features, place, column, questions)
+                if column.kind in TIMES:
+                    cuts = _time_cuts(features, place, column, questions, restored)
+                else:
+                    cuts = _cuts(features, place, column, questions)
                 if len(cuts):
                     thresholds[name] = cuts
         fine = density.refined(X, max_bins=max_bins, thresholds=thresholds)
         found = [fine.encoder_.columns_[one] for one in variable.tolist()]
-        examples = tuple(_with_missing(column, _examples(column.plain)) for column in found)
+        examples = tuple(
+            _with_missing(column, restored(place, _examples(column.plain)))
+            if column.kind in TIMES
+            else _with_missing(column, _examples(column.plain))
+            for place, column in enumerate(found)
+        )
         return cls(fine, features, variable, examples)
 
     def answers(self, questions: Sequence[Question]) -> list[tuple[int, Runs, Runs]]:
@@ -111,7 +123,7 @@ class ModelCells:
         return out
 
     def beyond(self) -> list[tuple[int, int]]:
-        """Return columns and values whose numbers have features that are no numbers.
+        """Return columns and values whose numbers have features that are not numbers.
 
         Of the columns that :meth:`answers` was asked about.
         """
@@ -179,8 +191,6 @@ def _cuts(features: Features, place: int, column: Column, questions: Sequence[Qu
         asked = [q for q in questions if q.feature == feature]
         if not asked:
             continue
-        if column.kind in TIMES:
-            raise Unreadable(f"column {column.name!r} holds times; sampling is used instead")
         for question in asked:
             if question.among is not None:
                 values = _numbers(features, column, question)
@@ -189,7 +199,7 @@ def _cuts(features: Features, place: int, column: Column, questions: Sequence[Qu
         if steps:
             if not features.monotone[feature]:
                 raise Unreadable(
-                    f"a tree asks about a feature of column {column.name!r} that need not rise "
+                    f"a tree splits on a feature of column {column.name!r} that need not rise "
                     f"or fall with it; sampling is used instead"
                 )
             if domain is None:
@@ -198,6 +208,44 @@ def _cuts(features: Features, place: int, column: Column, questions: Sequence[Qu
             low, high = domain.range_of(feature)
             found.append(cut_points(features, place, feature, steps, low, high))
     return np.unique(np.concatenate(found))
+
+
+def _time_cuts(
+    features: Features,
+    place: int,
+    column: Column,
+    questions: Sequence[Question],
+    restored: Callable[[int, Floats], Any],
+) -> Floats:
+    """Find where the answers about a column of whole days change: every day is asked.
+
+    Days are those from the first to the last training row, and as many before and after them.
+    """
+    asked = [q for q in questions if features.source[q.feature] == place]
+    if not asked:
+        return np.zeros(0)
+    first, last, step = float(column.lows[0]), float(column.highs[-1]), column.step
+    span = last - first + step
+    if not step or 3 * span > MAX_DAYS * step:
+        raise Unreadable(
+            f"a tree asks about times of column {column.name!r}, which are not whole days, or of "
+            f"more than {MAX_DAYS // 3:,} days; sampling is used instead"
+        )
+    days = np.arange(first - span, last + span, step)
+    try:
+        with frames.quietly():
+            values = features.values(place, restored(place, days))
+    except (ValueError, TypeError, OverflowError) as problem:
+        raise Unreadable(
+            f"the transformers of column {column.name!r} refuse days near those of the training "
+            f"rows ({problem!s:.80}); sampling is used instead"
+        ) from None
+    own = {feature: i for i, feature in enumerate(features.of(place).tolist())}
+    changes = np.zeros(len(days) - 1, np.bool_)
+    for question in asked:
+        yes = question.ask(values[:, own[question.feature]])
+        changes |= yes[1:] != yes[:-1]
+    return days[:-1][changes]
 
 
 def _numbers(features: Features, column: Column, question: Question) -> Floats:
@@ -271,22 +319,28 @@ def _with_missing(column: Column, examples: Any) -> Any:
     """Add a missing one, where that is a value."""
     if column.plain is column:
         return examples
-    return [*examples, None] if isinstance(examples, list) else np.append(examples, np.nan)
+    if isinstance(examples, list) or examples.dtype == object:
+        return [*examples, None]
+    nothing = np.array("NaT", examples.dtype) if examples.dtype.kind in "mM" else np.nan
+    return np.append(examples, nothing)
 
 
 def _examples(column: Column) -> Any:
     """Return a raw value for each value of a column."""
     if isinstance(column, NumberColumn):
+        if column.kind in TIMES and column.step:  # the last day of each bin
+            ends = np.append(np.nextafter(column.edges, -np.inf), column.highs[-1])
+            return np.floor(ends / column.step) * column.step
         if not len(column.edges):
             return column.means
         return np.append(np.nextafter(column.edges[0], -np.inf), column.edges)
     if column.other:
         raise Unreadable(
-            f"the density takes rare categories of column {column.name!r} together; give one "
-            f"whose encoder keeps them apart, or have sampling used instead"
+            f"the density takes rare categories of column {column.name!r} together; sampling is "
+            f"used instead, unless its encoder keeps them apart: Encoder(max_categories=...)"
         )
     if column.kind == "code":
         return np.arange(column.cardinality)
     if column.kind == "unknown":
-        raise Unreadable(f"nothing was known of column {column.name!r}; leave it out")
+        raise Unreadable(f"column {column.name!r} has no known value; leave it out")
     return list(column.values)

@@ -61,7 +61,7 @@ def one_output(pair: Pair, output: int, factor: float = 1.0) -> Pair:
 
 
 class PairOutput(ExpectedOutput):
-    """link(g) for a circuit g with one output.
+    """origin + link(g) for a circuit g with one output.
 
     Means and variances are exact, or within ``tol`` and 1e-10 where the link is logistic;
     probabilities and quantiles within the resolution of `expecta.Distribution`.
@@ -69,15 +69,22 @@ class PairOutput(ExpectedOutput):
 
     samples_mean = samples_variance = False
 
-    def __init__(self, context: OutputContext, pair: Pair, link: str, tol: float) -> None:
+    def __init__(
+        self, context: OutputContext, pair: Pair, link: str, tol: float, origin: float = 0.0
+    ) -> None:
         super().__init__(context)
-        self.pair, self.link, self.tol = pair, link, tol
-        self._apply, self._invert = LINKS[link]
+        self.pair, self.link, self.tol, self.origin = pair, link, tol, origin
+
+    def _apply(self, g: Floats) -> Floats:
+        return self.origin + LINKS[self.link].apply(g)
+
+    def _invert(self, output: Floats) -> Floats:
+        return LINKS[self.link].invert(output - self.origin)
 
     def with_density(self, circuit: ProbabilisticCircuit) -> PairOutput:
         """Return the same model over another density of the same variables."""
         context = self.context.with_density(circuit)
-        return PairOutput(context, Pair(circuit, self.pair.g), self.link, self.tol)
+        return PairOutput(context, Pair(circuit, self.pair.g), self.link, self.tol, self.origin)
 
     def outputs(self, codes: Ints, rng: np.random.Generator) -> Floats:
         """Return the model's number for complete rows of values."""
@@ -88,7 +95,7 @@ class PairOutput(ExpectedOutput):
             mean = self.pair.expectation(evidence)
             return mean, np.zeros_like(mean)
         mean, error = self.pair.expected(evidence, self.link, tol=self.tol)
-        return mean, error if self.link == "logistic" else 0.0 * mean
+        return self.origin + mean, error if self.link == "logistic" else 0.0 * mean
 
     def _variance(self, evidence: Evidence) -> Answer:
         return self._mean_and_variance(evidence)[2:]
@@ -113,7 +120,7 @@ class PairOutput(ExpectedOutput):
         # a number between two ends varies by a quarter of their distance squared at most
         low, high = self.pair.range(evidence)
         limit = 0.25 * (self._apply(high) - self._apply(low)) ** 2
-        return mean, error, np.clip(variance, 0.0, limit), np.minimum(loose, limit)
+        return self.origin + mean, error, np.clip(variance, 0.0, limit), np.minimum(loose, limit)
 
     def _above(self, evidence: Evidence, threshold: float) -> Answer:
         rows = self.pair.distribution(evidence, tol=PROBABILITY_TOL)

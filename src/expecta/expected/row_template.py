@@ -59,7 +59,7 @@ class RowTemplate:
         complete = representative_rows(table, template.complete_rows(table), KEPT_ROWS)
         if not len(complete):
             raise DomainError(
-                "no row is complete, and a column that the model asks for is all unknown"
+                "no row is complete, and a column that the model needs has no known value"
             )
         if isinstance(X, Mapping):
             X = {name: np.asarray(values) for name, values in X.items()}

@@ -58,6 +58,12 @@ class SampledMeans:
     variance: Floats  # of the function over the unknown inputs
     samples: Ints  # (rows,)
 
+    def take(self, rows: Ints) -> SampledMeans:
+        """Return some of the rows."""
+        return SampledMeans(
+            self.mean[rows], self.error[rows], self.variance[rows], self.samples[rows]
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class ControlVariate:

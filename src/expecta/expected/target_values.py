@@ -59,8 +59,38 @@ class TargetValues:
         nearest = np.ceil(y - 0.5)
         return np.maximum(nearest, 0.0) if self.kind == "counts" else nearest + 0.0
 
+    @property
+    def discrete(self) -> bool:
+        """Whether values have neighbours, and a border between each two."""
+        return self.kind not in ("numbers", "positive")
+
+    def spread(self, y: Floats, rng: np.random.Generator) -> Floats:
+        """Draw numbers that are nearest to the given values: evenly between the borders of each.
+
+        The least and greatest of few values reach as far outwards as inwards.
+        """
+        if not self.discrete or (self.kind == "few" and len(self.values) == 1):
+            return y
+        share = rng.random(np.shape(y)) - 0.5
+        if self.kind != "few":
+            return y + share
+        gap = np.diff(self.values)
+        side = np.searchsorted(self.values, y) + (share > 0) - 1
+        return y + share * gap[np.clip(side, 0, len(gap) - 1)]
+
+    def neighbour(self, value: Floats, step: int) -> Floats:
+        """Return the next value, or the one before (-1); the last stays."""
+        if self.kind != "few":
+            return self.nearest(value + step)
+        place = np.searchsorted(self.values, value) + step
+        return np.where(
+            np.isnan(value), np.nan, self.values[np.clip(place, 0, len(self.values) - 1)]
+        )
+
     def border(self, c: Floats) -> Floats:
         """Return the border above the greatest value that is not above c, infinite at the ends."""
+        if self.any_number:
+            return c
         if self.kind == "few":
             borders = np.concatenate([[-np.inf], self._borders, [np.inf]])
             return borders[np.searchsorted(self.values, c, side="right")]

@@ -16,6 +16,7 @@ from expecta.engine.boxes.box_sums import MAX_PAIRS_PER_BOX
 from expecta.expected.compiled_trees import CompiledTrees
 from expecta.expected.distributions import NEAR, AtomDistribution, OutputDistribution
 from expecta.expected.expected_output import Answer, ExpectedOutput, OutputContext
+from expecta.expected.leaf_masks import LeafMasks
 from expecta.expected.margin import Margin, explain_response
 from expecta.expected.sampled_output import CompleteOutputs, SampledOutput
 from expecta.expected.soft_evidence import SoftBoxes, split_codes
@@ -32,6 +33,7 @@ class TreeMargin(Margin):
     """A margin that is a sum of boxes. Its mean is exact; so is all else of few trees."""
 
     compiled: CompiledTrees
+    values_decide = True
 
     def __init__(self, density: Density, compiled: CompiledTrees) -> None:
         self.circuit, self.compiled = density.circuit, compiled
@@ -42,6 +44,15 @@ class TreeMargin(Margin):
     def mean(self, codes: Ints) -> Floats:
         """E of the margin. Exact, given the density.  # (rows, outputs)."""
         return self.first(codes)
+
+    def of_values(self, codes: Ints, per_block: int = 1) -> Floats:
+        """Return margins of complete rows of values.  # (rows, outputs)."""
+        masks = self._masks
+        return self.mean(codes) if masks is None else masks(codes, per_block)
+
+    @cached_property
+    def _masks(self) -> LeafMasks | None:
+        return self.compiled.masks()
 
     @cached_property
     def _about(self) -> BoxSum:
@@ -80,7 +91,7 @@ class TreeMargin(Margin):
         """Moments of the margin about its mean, where the trees are few. Exact."""
         if not self.is_small:
             raise TypeError(
-                "moments of so many trees are not known exactly; predict(return_std=True) has "
+                "exact moments are not available for this many trees; predict(return_std=True) has "
                 "the spread"
             )
         assert self._partition is not None

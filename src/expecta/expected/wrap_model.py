@@ -193,7 +193,9 @@ def _read(
             f"{features.n_features}; sampling is used instead"
         )
     if isinstance(form.margin, Trees):
-        cells = ModelCells.of(density, features, form.margin.questions, X)
+        cells = ModelCells.of(
+            density, features, form.margin.questions, X, restored=template.restored
+        )
         margin = tree_margin_of(cells.density, form, CompiledTrees.of(form.margin, cells))
     else:
         cells = ModelCells.of(density, features, (), X, LINEAR_BINS)

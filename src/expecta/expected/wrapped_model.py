@@ -18,6 +18,7 @@ from expecta.expected.additive_margin import AdditiveMargin
 from expecta.expected.expected_model import ExpectedModel, ModelRows, RowAnswers, class_index
 from expecta.expected.expected_output import BINS_NOTE, Answer, ExpectedOutput, OutputContext
 from expecta.expected.margin import Margin
+from expecta.expected.quasi_sampling import SAMPLES_FOR_SPREAD, MarginFunction, quasi_means
 from expecta.expected.refusals import ask_complete, refusal
 from expecta.expected.row_distributions import (
     NormalDistribution,
@@ -157,9 +158,9 @@ class WrappedModel(ExpectedModel):
 
     def sample_outputs(self, codes: Ints, rng: np.random.Generator) -> Floats:
         """Return all outputs for values of the density; numbers are drawn in bins."""
-        if self._ask_model is None:
+        if self.values_decide or self._ask_model is None:
             assert self.route is not None
-            return self.respond(self.route.margin.mean(codes))
+            return self.respond(self.route.margin.of_values(codes))
         return self._ask_model(self.fill(codes, rng))
 
     def fill(self, codes: Ints, rng: np.random.Generator) -> Any:
@@ -193,7 +194,7 @@ class WrappedModel(ExpectedModel):
         expected = self._expected(rows, which)
         variance = self._variance(rows, which) if std else None
         if expected is None or (std and variance is None):
-            sampled = self._sampled(rows, which, with_control=expected is None)
+            sampled = self._sampled(rows, which, with_control=expected is None, spread=std)
             if expected is None:
                 # what a control variate explains is taken of each class apart
                 shares = self.has_probabilities and self.route is not None
@@ -267,7 +268,15 @@ class WrappedModel(ExpectedModel):
             return None
         return self.route.margin.variance(self.route.form, rows.codes[which])
 
-    def _sampled(self, rows: ModelRows, which: Ints, *, with_control: bool) -> SampledMeans:
+    def _sampled(
+        self, rows: ModelRows, which: Ints, *, with_control: bool, spread: bool = False
+    ) -> SampledMeans:
+        """Sample all outputs; with the known margin for a control their means need fewer samples.
+
+        Their spread does not, where it is asked for.
+        """
+        if self.values_decide:
+            return self._quasi_sampled(rows.codes[which], with_control, spread)
         codes, offset = rows.codes[which], self._offset(rows, which)
 
         def draw(some: Ints, counts: Ints, rng: np.random.Generator) -> Floats:
@@ -292,6 +301,29 @@ class WrappedModel(ExpectedModel):
         return sample_means(
             draw, len(which), self.scale, self._rtol, self._max_samples, rng, control
         )
+
+    @property
+    def values_decide(self) -> bool:
+        """Whether what was read of the model needs no more than the density's values."""
+        return self.route is not None and self.route.margin.values_decide
+
+    def _quasi_sampled(self, codes: Ints, with_control: bool, spread: bool) -> SampledMeans:
+        """Sample what was read of the model; equal rows once, and each by its evidence alone."""
+        assert self.route is not None
+        distinct, which = np.unique(codes, axis=0, return_inverse=True)
+        margin, seed = self.route.margin, self._random_state
+        sampled = quasi_means(
+            self.density.circuit,
+            distinct,
+            margin.mean(distinct),
+            MarginFunction(margin.of_values, self.respond, with_control),
+            self.scale,
+            self._rtol,
+            self._max_samples,
+            int(np.random.default_rng().integers(1 << 62)) if seed is None else seed,
+            min_samples=SAMPLES_FOR_SPREAD if spread else 0,
+        )
+        return sampled.take(which.ravel())
 
     def margin(self, rows: ModelRows) -> Floats:
         """Compute the expected margin of each row. Exact.  # (rows, outputs)."""
@@ -403,15 +435,17 @@ class WrappedModel(ExpectedModel):
         """Say what is exact, what is not, and why, a sentence in each line."""
         template = self.template
         seen = ", ".join(sorted(template.missing_is_value))
-        last = [f"A missing value is a value in {seen}: the model sees it as it is."] * bool(seen)
+        last = [f"Missing values of {seen} are values: the model gets them as they are."] * bool(
+            seen
+        )
         last.append(
             "Complete rows: the model's own answer."
             if self._ask_model is not None
-            else "Complete rows: as what was read of the model says; it is not in the file."
+            else "Complete rows: from what was read of the model, which is not in the file."
         )
         last.append(
-            f"{Trust.ASSUMED.capitalize()}: that the learned density is right; that a value is "
-            f"missing tells nothing, given what is known."
+            f"{Trust.ASSUMED.capitalize()}: that the learned density is right, and that, "
+            f"given the known values, missingness carries no information."
         )
         if self.route is None:
             why = self.why[0].upper() + self.why[1:]
@@ -438,6 +472,13 @@ class WrappedModel(ExpectedModel):
             "rows.",
         ]
         return "\n".join([*lines, *form.notes, *last])
+
+    def _short_exactness(self) -> str:
+        """Say in one sentence how far the mean can be trusted."""
+        if self.route is None:
+            return "Sampled from the learned density, with standard errors."
+        what = "mean" if self.route.form.link in ("identity", "none") else "mean of the margin"
+        return f"{self._exact.capitalize()}, given the learned density: the {what}."
 
     @property
     def trust(self) -> Trust:
@@ -473,7 +514,7 @@ class WrappedModel(ExpectedModel):
         def check(table: Table) -> None:
             rows = ModelRows(table, self.density.encoder_.codes(table))
             self._check_taken(rows)
-            self._offset(rows, np.arange(table.n_rows))  # complains of what is no number
+            self._offset(rows, np.arange(table.n_rows))  # complains of what is not a number
 
         context = OutputContext(
             self._output_name(index, output),
@@ -485,7 +526,7 @@ class WrappedModel(ExpectedModel):
             Sampling(
                 self._rtol, self._max_samples, float(self.scale[output]), self._random_state or 0
             ),
-            f"{self.explain_exactness()}\nOf groups: {BINS_NOTE}",
+            f"{self._short_exactness()}\n{self.explain_exactness()}\nOf groups: {BINS_NOTE}",
             # a hidden cell would be a value, where a missing one is
             None if np.any(self.fixed_columns) else mean_of_rows,
             is_margin=self.margins_only,

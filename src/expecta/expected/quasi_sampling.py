@@ -1,0 +1,243 @@
+"""Average a function of a margin over completions of rows, at quasi-random points.
+
+A completion takes one number in [0, 1) per vtree node. Each row has REPLICATES shifted copies of
+one net of Sobol points, of which the spread of their means tells the error. Shifts depend on a
+row's evidence and the seed alone, so that its answer does not depend on what else is asked; and
+the expected margin is known, so that what it explains of the output needs no points.
+
+References
+----------
+A. B. Owen, "Monte Carlo theory, methods and examples", 2013, chapters 8 and 17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.circuits.probabilistic import ProbabilisticCircuit
+from expecta.common.arrays import Floats, Ints
+from expecta.common.progress import Progress
+from expecta.expected.sampling import SampledMeans
+
+REPLICATES = 16
+FIRST_POINTS = 8  # of each replicate, more until the error is small enough
+MAX_GROWTH = 8  # of the points at a time: how many are needed is not well known yet
+SAMPLES_FOR_SPREAD = 2048  # at least, where the spread is asked for: within about 2%
+MAX_DIMENSIONS = 128  # of the net, from the root down; the numbers of further nodes are random
+SAMPLES_AT_ONCE = 1 << 17
+SAMPLES_PER_SLOPE = 8  # at least, so that what the margin explains is not chance
+BITS = 30  # of a number
+
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class MarginFunction:
+    """A function of a model's margins, whose expectation is asked.
+
+    Attributes
+    ----------
+    margin
+        Margins of complete rows of values, of which so many after each other belong together.
+    respond
+        The outputs of margins.
+    explains
+        Whether outputs are explained by margins, whose expectation is known.
+    """
+
+    margin: Callable[[Ints, int], Floats]
+    respond: Callable[[Floats], Floats]
+    explains: bool
+
+
+def quasi_means(
+    circuit: ProbabilisticCircuit,
+    codes: Ints,
+    expected: Floats,
+    function: MarginFunction,
+    scale: Floats,
+    rtol: float,
+    max_samples: int,
+    seed: int,
+    *,
+    min_samples: int = 0,
+) -> SampledMeans:
+    """Estimate the mean output of each row, which must be possible.
+
+    Points are added until the standard error is ``rtol`` times the larger of the estimate and
+    ``scale``, and there are ``min_samples``; or until a row has ``max_samples``.
+
+    Parameters
+    ----------
+    codes
+        Values of the circuit's variables, -1 where unknown; no two rows need be equal.
+        # (rows, variables)
+    expected
+        The expected margin of each row.  # (rows, margins)
+    scale
+        What a relative error is relative to, at least.  # (outputs,)
+    """
+    n_replicates = int(np.clip(max_samples // FIRST_POINTS, 4, REPLICATES))
+    most = max(1, max_samples // n_replicates)
+    least = -(-min_samples // n_replicates)
+    mean, error, variance = np.zeros((3, len(codes), len(scale)))
+    points = np.zeros(len(codes), np.int64)  # of each replicate, so far
+    wanted = np.full(len(codes), min(FIRST_POINTS, most))
+    todo = np.arange(len(codes))
+    keys = _row_keys(codes, seed)
+    centre = function.respond(expected)  # so that squares do not cancel
+    sums = _Sums.zeros(len(codes), n_replicates, len(scale), expected.shape[1])
+    with Progress("samples", None) as progress:
+        while len(todo):
+            steps = np.stack([points[todo], wanted[todo]], axis=1)
+            for begin, end in np.unique(steps, axis=0).tolist():
+                net = _net(1 << (end - 1).bit_length(), len(circuit.vtree))[begin:end]
+                n = n_replicates * len(net)
+                some = todo[np.all(steps == (begin, end), axis=1)]
+                for rows in np.array_split(some, 1 + n * len(some) // SAMPLES_AT_ONCE):
+                    if len(rows):
+                        drawn = _draw(circuit, codes[rows], _shifted(net, keys[rows], n_replicates))
+                        margin = function.margin(drawn, n)
+                        gap = function.respond(margin) - np.repeat(centre[rows], n, axis=0)
+                        sums.add(rows, gap, margin - np.repeat(expected[rows], n, axis=0))
+                        progress.advance(len(rows) * n)
+            points[todo] = wanted[todo]
+            estimate, spread, variance[todo] = sums.take(todo).estimate(
+                points[todo], function.explains
+            )
+            mean[todo] = estimate + centre[todo]
+            # what was never drawn has less than about one part in as many samples
+            n_samples = n_replicates * points[todo, None]
+            error[todo] = np.hypot(spread, scale / n_samples)
+            allowed = np.maximum(rtol * np.maximum(np.abs(mean[todo]), scale), 1e-140)
+            # so many that spread² samples / need + scale² / need² is what is allowed, squared
+            half = 0.5 * (spread / allowed) ** 2 * n_samples
+            need = np.max(half + np.hypot(half, scale / allowed), axis=1) / n_replicates
+            need = np.clip(need, least, MAX_GROWTH * points[todo])
+            wanted[todo] = np.minimum(_round_up(need), most)
+            todo = todo[points[todo] < np.minimum(need, most)]
+    return SampledMeans(mean, error, variance, n_replicates * points)
+
+
+def _round_up(points: Floats) -> Ints:
+    """Round up to one of few numbers, at most a third apart, so that rows go on together."""
+    power = 2.0 ** np.floor(np.log2(points))
+    return (power * np.ceil(4 * points / power) / 4).astype(np.int64)
+
+
+def _draw(circuit: ProbabilisticCircuit, codes: Ints, numbers: Floats) -> Ints:
+    """Complete each row as often as there are numbers for.  # (numbers, variables)."""
+    return circuit.sample_at(len(numbers) // len(codes), codes, lambda a, b: numbers[a:b])
+
+
+class _Sums(NamedTuple):
+    """Sums over the points of each row: of outputs y and margins b, less constants of the row."""
+
+    y: Floats  # (rows, replicates, outputs)
+    b: Floats  # (rows, replicates, margins)
+    yy: Floats  # (rows, outputs)
+    by: Floats  # (rows, margins, outputs)
+    bb: Floats  # (rows, margins, margins)
+
+    @classmethod
+    def zeros(cls, rows: int, replicates: int, outputs: int, margins: int) -> _Sums:
+        shapes = [
+            (replicates, outputs),
+            (replicates, margins),
+            (outputs,),
+            (margins, outputs),
+            (margins, margins),
+        ]
+        return cls(*(np.zeros((rows, *shape)) for shape in shapes))
+
+    def take(self, rows: Ints) -> _Sums:
+        return _Sums(*(part[rows] for part in self))
+
+    def add(self, rows: Ints, y: Floats, b: Floats) -> None:
+        n, replicates = len(rows), self.y.shape[1]
+        y, b = (part.reshape(n, -1, part.shape[1]) for part in (y, b))
+        for total, part in ((self.y, y), (self.b, b)):
+            total[rows] += part.reshape(n, replicates, -1, part.shape[2]).sum(axis=2)
+        self.yy[rows] += np.einsum("rik,rik->rk", y, y)
+        turned = b.transpose(0, 2, 1)
+        self.by[rows] += turned @ y
+        self.bb[rows] += turned @ b
+
+    def estimate(self, points: Ints, explains: bool) -> tuple[Floats, Floats, Floats]:
+        """Return means of y, their standard errors, and the variances of y."""
+        replicates, margins = self.y.shape[1], self.b.shape[2]
+        n = (replicates * points)[:, None]
+        means = self.y / points[:, None, None]
+        mean = means.mean(axis=1)
+        variance = np.maximum(self.yy / n - mean**2, 0.0) * (n / np.maximum(n - 1, 1))
+        lost, unseen = 0, np.zeros_like(mean)
+        if explains:
+            lost = margins + 1
+            beside = self.b / points[:, None, None]
+            b = beside.mean(axis=1)
+            bb = self.bb / n[:, None] - b[:, :, None] * b[:, None]
+            by = self.by / n[:, None] - b[:, :, None] * mean[:, None]
+            # margins that move together, or not at all, leave no equation to solve
+            size = np.trace(bb, axis1=1, axis2=2)[:, None, None]
+            ridge = np.where(size > 1e-200, 1e-12 * size, 1.0)
+            slope = np.linalg.solve(bb + ridge * np.eye(margins), by)
+            slope[n[:, 0] < SAMPLES_PER_SLOPE * margins] = 0.0
+            change = beside @ slope
+            means = means - change
+            # a change beyond its own error: something rare was missed, which a slope misjudges
+            unseen = np.abs(change.mean(axis=1)) - 2.0 * np.sqrt(change.var(axis=1) / replicates)
+        # t-distributed with replicates - 1 degrees of freedom, whose variance is this much more
+        wide = (replicates - 1) / (replicates - 3) * n / np.maximum(n - lost, 1)
+        error = np.sqrt(means.var(axis=1, ddof=1) / replicates * wide)
+        return means.mean(axis=1), np.hypot(error, np.maximum(unseen, 0.0)), variance
+
+
+def _row_keys(codes: Ints, seed: int) -> Words:
+    """Return a number of each row of evidence that looks random.  # (rows,)."""
+    keys = np.full(len(codes), seed % (1 << 64), np.uint64)
+    for column in codes.T:
+        keys = _mixed(keys + column.astype(np.int64).view(np.uint64))
+    return keys
+
+
+def _mixed(x: Words) -> Words:
+    """Scramble the bits of numbers: the generator SplitMix64 at these states."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _shifted(net: Words, keys: Words, replicates: int) -> Floats:
+    """Return the points of each row, replicate by replicate.  # (rows · points, dimensions)."""
+    dimensions = net.shape[1]
+    which = _mixed(np.arange(replicates * dimensions, dtype=np.uint64))
+    shift = _mixed(keys[:, None] ^ which) >> np.uint64(64 - BITS)
+    words = shift.reshape(-1, replicates, 1, dimensions) ^ net
+    return ((words + 0.5) * 0.5**BITS).reshape(-1, dimensions)
+
+
+@lru_cache(maxsize=8)
+def _net(points: int, dimensions: int) -> Words:
+    """Return so many first points of a scrambled Sobol sequence, the last dimension the best.
+
+    Their number is a power of two; more of them do not change the first.
+    """
+    from scipy.stats.qmc import Sobol
+
+    rng = np.random.default_rng(0)
+    best = min(dimensions, MAX_DIMENSIONS)
+    sobol = Sobol(best, bits=BITS, rng=rng).random(points)
+    words = np.empty((points, dimensions), np.uint64)
+    words[:, dimensions - best :] = (sobol * 2.0**BITS).astype(np.uint64)[:, ::-1]
+    for d in range(dimensions - best):  # a generator each
+        draws = np.random.default_rng([1, d]).integers(0, 1 << BITS, points)
+        words[:, d] = draws.astype(np.uint64)
+    words.flags.writeable = False
+    return words
