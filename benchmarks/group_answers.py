@@ -4,7 +4,8 @@ Run ``python -m benchmarks.group_answers``. Each table is divided into two halve
 to one, and asked about 200 random groups of 5 to 5,000 training rows, as many of each size. The
 truth is the mean of the same model over the members of the group in the other half, or, of
 simulated tables, in 100,000 further rows. The errors of that truth are taken off errors and added
-to intervals. Also: the difference between men and women on the insurance table, over 20 halves.
+to intervals. Also: the difference between men and women on the insurance table, over 20 halves, and
+what 20 fits of the whole table with other seeds answer.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import argparse
 import numpy as np
 import pandas as pd
 
-from expecta import CircuitRegressor, QueryError
+from expecta import CircuitRegressor, LatentTree, QueryError
 from expecta.ask.language.query import Query
 from expecta.datasets import load_insurance
 from expecta.datasets.paper import load_paper
@@ -173,6 +174,54 @@ def compare_sexes(n_seeds: int) -> None:
     )
 
 
+def refit_insurance(n_seeds: int) -> None:
+    """Print what the whole insurance table's rows say, and how fits with other seeds answer.
+
+    Smokers among men less those among women, body mass index in the southeast less that in the
+    northwest (both by the density alone), and charges of women less those of men by `compare`.
+    """
+    table = load_insurance()
+    target = table.pop("charges")
+    answers = []
+    for seed in range(n_seeds):
+        density = LatentTree(random_state=seed).fit(table)
+        smokers = [
+            density.condition(sex=sex).marginal("smoker").to_dict()["yes"]
+            for sex in ("male", "female")
+        ]
+        index = [
+            density.condition(region=region).marginal("bmi").mean
+            for region in ("southeast", "northwest")
+        ]
+        model = CircuitRegressor(random_state=seed).fit(table, target)
+        charges = [
+            model.compare("sex == 'female'", "sex == 'male'", population=source).difference
+            for source in ("both", "density")
+        ]
+        answers.append([smokers[0] - smokers[1], index[0] - index[1], *charges])
+    smoker, sex, region = table["smoker"] == "yes", table["sex"], table["region"]
+    parts = (
+        ("smokers, men less women", smoker, sex == "male", sex == "female"),
+        (
+            "bmi, southeast less northwest",
+            table["bmi"],
+            region == "southeast",
+            region == "northwest",
+        ),
+        ("charges, women less men, both", target, sex == "female", sex == "male"),
+        ("charges, women less men, density", target, sex == "female", sex == "male"),
+    )
+    for (name, cells, a, b), fits in zip(parts, np.array(answers).T, strict=True):
+        truth = cells[a].mean() - cells[b].mean()
+        error = np.hypot(*(cells[s].std() / np.sqrt(s.sum()) for s in (a, b)))
+        print(
+            f"{name:33} rows {truth:9.4g} ± {error:.3g}  fits {fits.mean():9.4g} ± "
+            f"{fits.std(ddof=1):.3g}  within one error {np.sum(abs(fits - truth) < error)}, right "
+            f"sign {np.sum(fits * truth > 0)} of {n_seeds}",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Print all."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -180,12 +229,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--groups", type=int, default=N_GROUPS)
     parser.add_argument("--halves", type=int, default=20)
+    parser.add_argument("--fits", type=int, default=20, help="of the whole insurance table")
     given = parser.parse_args()
     for name in given.tables:
         lines = [measure(name, 100 + seed, given.groups) for seed in range(given.seeds)]
         report(name, pd.concat(lines))
     if given.halves:
         compare_sexes(given.halves)
+    if given.fits:
+        refit_insurance(given.fits)
 
 
 if __name__ == "__main__":

@@ -160,8 +160,10 @@ def pinball(quantiles: np.ndarray, y: np.ndarray) -> np.ndarray:
     return 2.0 * np.mean(np.maximum(LEVELS * gap, (LEVELS - 1) * gap), axis=1)
 
 
-def figures(test: Rows, quantiles: np.ndarray, prediction: np.ndarray, unit: float) -> Figures:
-    low, high = quantiles[:, ENDS].T
+def figures(
+    test: Rows, quantiles: np.ndarray, ends: np.ndarray, prediction: np.ndarray, unit: float
+) -> Figures:
+    low, high = ends.T
     inside = (low <= test.y) & (test.y <= high)
     loss = pinball(quantiles, test.y) / unit
     return Figures(inside, high - low, loss, prediction, test.X.isna().sum(axis=1).to_numpy())
@@ -195,10 +197,11 @@ def run(table: str, seeds: int, methods: list[str]) -> dict[tuple[str, float], F
             X = hidden[share]
             if name == "circuit":
                 quantiles, prediction = model.predict_quantiles(X, LEVELS), model.predict(X)
+                ends = model.predict_interval(X, 0.9)
             else:
                 quantiles = model.quantiles(X, share, rng)
-                prediction = quantiles[:, len(LEVELS) // 2]
-            part = figures(Rows(X, test.y), quantiles, prediction, unit)
+                prediction, ends = quantiles[:, len(LEVELS) // 2], quantiles[:, ENDS]
+            part = figures(Rows(X, test.y), quantiles, ends, prediction, unit)
             collected.setdefault((name, share), []).append(part)
     return {key: joined(parts) for key, parts in collected.items()}
 

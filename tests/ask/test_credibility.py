@@ -223,5 +223,5 @@ def test_without_training_rows():
     group = model.ask(smoker="yes")
     assert group.mean == group.density_mean == 10.0
     assert np.isnan(group.standard_error)
-    with pytest.raises(DomainError, match="nothing of training rows"):
+    with pytest.raises(DomainError, match="has no training rows"):
         model.ask(smoker="yes", population="rows")

@@ -12,6 +12,7 @@ from expecta.ask.checks.chance import beyond_chance
 from expecta.ask.checks.checked_rows import CheckedRows, noise_ratio
 from expecta.ask.checks.density_check import check_density
 from expecta.ask.checks.group_check import check_groups
+from expecta.ask.checks.missing_dependence import missing_by_columns
 from expecta.ask.checks.pair_check import _joint_tables, check_pairs
 from expecta.ask.checks.pair_scores import ScoredColumn, compare_tables
 from expecta.circuits.vtree import Vtree
@@ -326,7 +327,7 @@ def test_rows_learned_from_are_recognised_and_said_to_be_optimistic():
     density = LatentTree(states=2, max_epochs=5, restarts=1).fit(table)
     check = density.check(table)
     assert check.in_sample
-    assert "learned from" in check.remarks[0]
+    assert "training rows" in check.remarks[0]
     assert not density.check(tree_table(rng, 300)).in_sample
     assert f"{density.learned_.score:.4f}" in " ".join(check.remarks)
 
@@ -369,13 +370,13 @@ def test_values_that_training_did_not_have_are_told_and_not_trusted(missing_is_v
     )
     like = density.check({"x": x[1], "g": g[1]})
     assert not like.unseen
-    assert "did not have" not in str(like)
+    assert "not in the training data" not in str(like)
     assert "Can be trusted" in like.verdict[0]
     g[1][g[1] == "b"] = "c"
     share = np.sum(g[1] == "c") / 300
     check = density.check({"x": x[1], "g": g[1]})
     assert check.unseen == check.to_dict()["unseen"] == {"g": pytest.approx(share)}
-    said = f"{share:.1%} of the known cells of g are values that training did not have"
+    said = f"{share:.1%} of the known cells of g are not in the training data"
     assert said in str(check)
     assert said in " ".join(check.verdict)
     assert said in repr(density)
@@ -474,7 +475,7 @@ def test_a_row_that_is_impossible_is_counted():
     assert "probability zero" in str(check.likelihood)
     assert check.pairs.beyond[0]
     assert np.isfinite(check.likelihood.score[0])
-    assert "20 row(s) of probability zero" in check.head()[0]
+    assert "20 rows of probability zero" in check.head()[0]
 
 
 def test_rows_that_a_condition_rules_out_are_counted_and_nothing_is_trusted():
@@ -484,10 +485,10 @@ def test_rows_that_a_condition_rules_out_are_counted_and_nothing_is_trusted():
     check = density.check(table)
     n = int(np.sum(table["smoker"] == "no"))
     assert f"{n} of 300 rows have probability zero" in " ".join(check.verdict)
-    assert f"without {n} row(s) of probability zero" in check.head()[0]
+    assert f"without {n} rows of probability zero" in check.head()[0]
     assert "Can be trusted" not in str(check)
     none = density.check({"smoker": ["no"] * 30, "x": np.zeros(30)})
-    assert "30 row(s) of probability zero" in none.head()[0]
+    assert "30 rows of probability zero" in none.head()[0]
 
 
 def test_many_columns_are_chosen_by_their_dependence():
@@ -518,7 +519,7 @@ def test_pairs_and_groups_are_sorted_by_size_or_by_errors():
             part.sorted_by("name")
     lines = check.short()
     assert "pairs of columns differ" in lines[0]
-    assert "over groups" in lines[1]
+    assert "answers about groups" in lines[1]
 
 
 def test_the_summary_of_a_density_keeps_what_the_last_check_said():
@@ -533,3 +534,32 @@ def test_the_summary_of_a_density_keeps_what_the_last_check_said():
     assert "checked" not in repr(density)
     density.check(table)
     assert "checked" not in repr(density.fit(table))
+
+
+def test_cells_missing_by_another_column_are_no_fault_of_the_density():
+    rng = np.random.default_rng(5)
+    b = rng.integers(2, size=3000)
+    a = b + rng.normal(size=3000) * 0.3
+    table = {"a": a[:1500], "b": b[:1500].astype(str)}
+    density = ChowLiu().fit(table)
+    hidden = rng.random(1500) < np.where(b[1500:] == 1, 0.8, 0.05)
+    rows = {"a": np.where(hidden, np.nan, a[1500:]), "b": b[1500:].astype(str)}
+    check = density.check(rows)
+    told = "Cells are missing depending on other columns: a (by b)."
+    assert np.any(check.groups.large)
+    assert any(sentence.startswith(told) for sentence in check.verdict)
+    by_chance = {"a": np.where(rng.random(1500) < 0.4, np.nan, a[1500:]), "b": rows["b"]}
+    assert not missing_by_columns(
+        density.encoder_, CheckedRows.read(by_chance, density.encoder_, None), [0, 1]
+    )
+
+
+def test_few_rows_do_not_flatter_a_density_against_independent_columns():
+    rng = np.random.default_rng(6)
+    table = {name: rng.integers(12, size=4000).astype(str) for name in "abc"}
+    density = Independent().fit(table)
+    rows = {name: rng.integers(12, size=60).astype(str) for name in "abc"}
+    likelihood = density.check(rows).likelihood
+    assert abs(likelihood.gain[1]) < 0.01
+    assert "flatters the density" in likelihood.how
+    assert "flatters" not in density.check(table).likelihood.how

@@ -14,7 +14,17 @@ import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 
-from expecta import DomainError, Encoder, Evidence, QueryError, Vtree, random_probabilistic
+from expecta import (
+    ChowLiu,
+    CircuitClassifier,
+    CircuitRegressor,
+    DomainError,
+    Encoder,
+    Evidence,
+    QueryError,
+    Vtree,
+    random_probabilistic,
+)
 from expecta.ask.language.column_sets import Intervals
 from expecta.ask.language.query import MAX_BOXES, Query
 
@@ -225,8 +235,8 @@ def test_a_query_with_a_slip_is_a_query_or_an_error_that_points(expression, data
         ("region < 'north'", 0, "no order"),
         ("flag >= true", 0, "no order"),
         ("region == north", 10, "in quotes"),
-        ("age is None", 4, "left out is unknown"),
-        ("age == None", 7, "left out is unknown"),
+        ("age is None", 0, "missing_is_value"),
+        ("age == None", 7, "write: age is missing"),
         ("age = 5", 4, "=="),
         ("age == 5 & flag == true", 9, "'and'"),
         ("age between 1 and 3", 4, "low <= column <= high"),
@@ -239,7 +249,7 @@ def test_a_query_with_a_slip_is_a_query_or_an_error_that_points(expression, data
         ("age == 'nan'", 7, "missing"),
         ("5 < 6", 2, "column"),
         ("'north", 0, "no end"),
-        ("(age < 5", 8, "closed"),
+        ("(age < 5", 8, "closing parenthesis"),
         ("age < 5)", 7, "join two"),
         ("age < 5 flag == true", 8, "join two"),
         ("(" * 51 + "age < 5" + ")" * 51, 50, "parentheses"),
@@ -291,7 +301,7 @@ def test_facts_are_what_the_encoder_takes_and_read_again(facts, text):
 @example(["a", "b", "c"], float("-inf"))
 @settings(max_examples=100)
 def test_facts_are_written_so_that_they_are_read_again(texts, number):
-    encoder = Encoder(kinds={"c": "category"}).fit({"c": texts, "`x y`": [0.5] * len(texts)})
+    encoder = Encoder(categorical=["c"]).fit({"c": texts, "`x y`": [0.5] * len(texts)})
     facts = {"c": texts[: len(texts) // 2 + 1], "`x y`": (number, number + 1)}
     query = Query.read(facts, encoder)
     if query.boxes:
@@ -331,7 +341,7 @@ def test_nothing_said_is_all_rows_and_an_empty_set_is_impossible():
     assert str(Query.read(None, ENCODER)) == str(Query.read({}, ENCODER)) == "all rows"
     assert str(Query.read({"age": (None, None)}, ENCODER)) == "all rows"
     assert Query.read(None, ENCODER).matches(TABLE).all()
-    for given_ in ("age < 5 and age > 5", {"age": []}, {"region": []}, {"age": (5, 2)}):
+    for given_ in ("age < 5 and age > 5", {"age": []}, {"region": []}):
         query = Query.read(given_, ENCODER)
         assert query.boxes == ()
         assert np.exp(P.log_prob(query.evidence(ENCODER))).tolist() == [0.0]
@@ -342,7 +352,15 @@ def test_nothing_said_is_all_rows_and_an_empty_set_is_impossible():
 
 @pytest.mark.parametrize(
     "facts",
-    [{"agee": 5}, {"region": "nort"}, {"age": (1, 2, 3)}, {"age": [30, None]}, {"age": "x"}, 5],
+    [
+        {"agee": 5},
+        {"region": "nort"},
+        {"age": (1, 2, 3)},
+        {"age": (5, 2)},
+        {"age": [30, None]},
+        {"age": "x"},
+        5,
+    ],
 )
 def test_facts_that_make_no_sense_are_errors(facts):
     with pytest.raises(QueryError) as caught:
@@ -391,7 +409,7 @@ def test_a_query_moves_to_finer_bins_and_not_to_other_columns():
         query.evidence(fine).weights(0).tolist()
         == Query.read(str(query), fine).evidence(fine).weights(0).tolist()
     )
-    with pytest.raises(QueryError, match="not what it was"):
+    with pytest.raises(QueryError, match="differs from that"):
         query.evidence(Encoder().fit({"whole": ["a", "b"]}))
 
 
@@ -520,3 +538,32 @@ def test_parentheses_stand_where_a_condition_is_an_or():
     assert Query.read(str(both), ENCODER) == both
     text = Query.read("region == 'north' and (age == 1 or flag == true)", ENCODER)
     assert Query.read(str(text & either), ENCODER) == text & either
+
+
+def test_what_is_missing_can_be_asked_where_it_is_a_value():
+    encoder = Encoder(missing_is_value=["c"]).fit({"c": ["a", None, "b"] * 4, "x": [1, 2, 3] * 4})
+    for text in ("c is missing", "c is unknown", "c is null", "not c is not missing"):
+        query = Query.read(text, encoder)
+        assert query.evidence(encoder).weights(0).tolist() == [[0, 0, 1]]
+    known = Query.read("c is not missing and x == 1", encoder).evidence(encoder)
+    assert known.weights(0).tolist() == [[1, 1, 0]]
+    with pytest.raises(QueryError, match=r"missing_is_value=\['x'\]"):
+        Query.read("x is missing", encoder)
+    with pytest.raises(QueryError, match="write: x is missing"):
+        Query.read("x == None", encoder)
+    with pytest.raises(QueryError, match="age is missing, age is not missing"):
+        Query.read("x is 5", encoder)
+
+
+def test_a_condition_on_the_target_says_how_to_ask():
+    table = {"x": [1.0, 2.0, 3.0, 4.0] * 10}
+    income = pd.Series(["<=50K", ">50K"] * 20, name="income")
+    model = CircuitClassifier(density=ChowLiu(), max_splits=0).fit(table, income)
+    with pytest.raises(QueryError, match=r"'income' is the target.*of='>50K', or --of '>50K'"):
+        model.ask("income == '>50K'")
+    with pytest.raises(DomainError, match=r"'income' is the target"):
+        model.split("income")
+    cost = pd.Series(np.arange(40.0), name="cost")
+    number = CircuitRegressor(density=ChowLiu(), max_splits=0).fit(table, cost)
+    with pytest.raises(QueryError, match=r"'cost' is the target.*mean, spread and quantiles"):
+        number.ask(cost=(5, 7))

@@ -166,13 +166,13 @@ def test_a_regressor_has_all_sections(regressor, page):
     well_made(page)
     assert page.titles() == [
         TITLE,
-        *("The model", "Columns", "How well it holds", "What is assumed"),
-        *("What is exact, and what is not", "Whether to trust its density"),
-        *("The population", "What it says: cost", "Overall", "Which column tells most"),
+        *("The model", "Columns", "How well it predicts", "What is assumed"),
+        *("What is exact, and what is not", "Whether its density can be trusted"),
+        *("The population", "Predictions: cost", "Overall", "The most informative column"),
         *("By one column", "By two columns", "Along each column", "Sensitive columns"),
         "What the words mean",
     ]
-    assert "that a value is missing carries no information" in page.text
+    assert "missingness carries no information" in page.text
     assert f"± {figure(regressor.noise_)}" in page.text
     words = page.text.split("What the words mean")[-1].split()
     assert not [word for word in Trust if str(word) not in words]  # each is explained
@@ -196,7 +196,7 @@ def test_the_density_is_checked_against_the_training_rows(regressor, page, tmp_p
     assert len(page.tables[label]) == 11
     regressor.save(tmp_path / "m")
     bare = read(CircuitRegressor.load(tmp_path / "m"), tmp_path)
-    compared = "compared with the training rows themselves"
+    compared = "compared with the training rows"
     assert compared in page.text
     assert compared not in bare.text
     assert "was not checked here" in bare.text
@@ -209,8 +209,8 @@ def test_several_classes_have_a_part_each_and_the_rest_is_named(tmp_path):
     model = CircuitClassifier(**small(max_splits=0)).fit({"x": x}, np.digitize(x, [-1, 0, 1]))
     page = read(model, tmp_path)
     well_made(page)
-    said = [title for title in page.titles() if title.startswith("What it says")]
-    assert said == ["What it says: P(0)", "What it says: P(1)", "What it says: P(2)"]
+    said = [title for title in page.titles() if title.startswith("Predictions")]
+    assert said == ["Predictions: P(0)", "Predictions: P(1)", "Predictions: P(2)"]
     assert "the first 3 of 4 classes" in page.text
 
 
@@ -228,7 +228,7 @@ def test_one_column_and_a_constant_one(tmp_path):
     page = read(CircuitRegressor(**small()).fit({"c": np.ones(40)}, x), tmp_path)
     well_made(page)
     assert "No column varies." in page.text
-    assert "the same whatever the columns are" in page.text
+    assert "does not depend on the columns" in page.text
 
 
 def test_without_training_rows_these_are_left_out(regressor, tmp_path):
@@ -353,7 +353,7 @@ def test_numbers_are_those_of_the_answers(regressor, page):
     assert rows[3:] == quantiles
 
     telling = regressor.next_question()
-    rows = page.tables["Share of the variance of cost that knowing each column takes away"]
+    rows = page.tables["Share of the variance of cost that knowing each column removes"]
     assert rows[1:] == [
         [name, percent(share), figure(left)]
         for name, share, left in zip(telling.columns, telling.share, telling.remaining, strict=True)

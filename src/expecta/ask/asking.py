@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class Asking(ABC):
-    """What can be asked of a model with a density, beside predictions.
+    """Questions that a model with a density answers, besides predictions.
 
     A group is a text such as ``"smoker == 'yes' and 30 <= age < 40"``, a mapping from columns
-    to facts (a value, a list, an interval ``(low, high)``), or a table with one row. Rows are what
-    ``predict`` takes; one row may be a mapping from columns to values. ``of`` names the class
+    to values (a value, a list, an interval ``(low, high)``), or a table with one row. Rows are
+    given as to ``predict``; one row may be a mapping from columns to values. ``of`` names the class
     whose probability the question is about, by default the second of two; for a regressor with
-    several outputs it is the index of one. Answers print themselves, and have ``to_dict``,
-    ``to_frame`` and most of them ``plot``. Their ``exactness`` says what is exact, given the
-    learned density.
+    several outputs it is the index of one. Answers can be printed, and have ``to_dict``,
+    ``to_frame`` and mostly ``plot``. Their ``exactness`` states what is exact, given the learned
+    density.
     """
 
     # -- groups -----------------------------------------------------------------------
@@ -39,25 +39,25 @@ class Asking(ABC):
         """Describe the model's output over a group: mean, spread, quantiles, share.
 
         All are those of the *model's output* over the members of the group, not of the target.
-        The mean combines two sources: the model over the training rows in the group, which chance
-        moves, and its expectation under the density, which the density's faults move. How large
-        these are is learned from how far the two are apart over many groups. So many rows decide
-        by themselves, and where there are none the density does; ``standard_error`` says how far
-        the mean may be off. Spread, quantiles and share are the density's: exact, given the
-        learned density, or with the error stated.
+        The mean combines two sources: the average over the training rows in the group, which has
+        sampling error, and the expectation under the density, which has the density's error. The
+        size of both errors is learned from the differences between the two over many groups. With
+        many rows in the group the rows decide, and with none the density does;
+        ``standard_error`` is the standard error of the result. Spread, quantiles and share come
+        from the density: exact, given the learned density, or with a stated error.
 
         Parameters
         ----------
         query
-            The group: a text, a mapping from columns to facts, or one row; None is everyone.
+            The group: a text, a mapping from columns to values, or one row; None is all rows.
         of
             The class, or the index of the output.
         population
-            What the mean is over: "density", what was learned; "rows", the training rows in
-            the group; "both", the two combined by how precise they are.
-        facts
-            Further facts, by column: ``ask(smoker="yes", age=(30, 40))``. For a column that is
-            called ``of`` or ``population`` pass a mapping.
+            The source of the mean: "density", the learned distribution; "rows", the training
+            rows in the group; "both", the two combined by their precision.
+        **facts
+            Further conditions, by column: ``ask(smoker="yes", age=(30, 40))``. For a column
+            named ``of`` or ``population`` pass a mapping.
 
         Returns
         -------
@@ -75,31 +75,31 @@ class Asking(ABC):
 
         Notes
         -----
-        Cost: mean and variance for each of the disjoint boxes that the group is made of, and a
-        look at each training row; for quantiles one distribution for each box, once they are
-        looked at. The first question also computes the model's output for all training rows and
-        for up to 20,000 samples from the density.
+        Cost: mean and variance for each of the disjoint boxes that make up the group, and a pass
+        over the training rows; for quantiles, when they are first read, one distribution for each
+        box. The first question also computes the model's output for all training rows and for up
+        to 20,000 samples from the density.
         """
         from expecta.ask.groups import ask
 
         return ask(self.expected_output(of), query, facts, population)
 
     def compare(self, a: Any, b: Any, *, of: Any = None, population: str = "both") -> Comparison:
-        """Compare two groups: difference and ratio of means, and who is above whom.
+        """Compare two groups: difference and ratio of means, and P(a > b).
 
-        Means are those of :meth:`ask`. The standard error of their difference takes into account
-        what the density gets wrong in both groups alike, and rows that are in both. The
-        probability that a random member of ``a`` is above one of ``b`` is the density's, read
-        from both distributions on a grid, with its error.
+        Means are those of :meth:`ask`. The standard error of their difference accounts for errors
+        of the density that the groups share, and for rows that are in both. The probability that
+        the output for a random member of ``a`` is above that for one of ``b`` is computed under
+        the density, from both distributions on a grid, with its error.
 
         Parameters
         ----------
         a, b
-            The groups, as :meth:`ask` takes them.
+            The groups; see :meth:`ask`.
         of
             The class, or the index of the output.
         population
-            What means are over; see :meth:`ask`.
+            The source of means; see :meth:`ask`.
 
         Returns
         -------
@@ -118,25 +118,25 @@ class Asking(ABC):
         of: Any = None,
         population: str = "both",
     ) -> Split:
-        """Divide a population by some columns, and describe the output over each part.
+        """Group a population by some columns, and describe the output over each group.
 
-        Means combine rows and density as in :meth:`ask`, and are then shifted, by less than their
-        standard errors as a rule, so that their mean by share is that of the whole. Groups in
-        which the density expects fewer than five training rows are marked as rare.
+        Means combine rows and density as in :meth:`ask`, and are then shifted, usually by less
+        than their standard errors, so that their weighted mean is that of the population. Groups
+        in which the density expects fewer than five training rows are marked as rare.
 
         Parameters
         ----------
-        columns
-            What to divide by; all combinations that are possible are made.
+        *columns
+            Columns to group by; all possible combinations of their values are groups.
         given
-            The population, as :meth:`ask` takes groups; None is everyone.
+            The population, given like a group of :meth:`ask`; None is all rows.
         bins
-            Number of groups of about equal share that numbers are cut into, at edges of the
-            density's bins: no bin is cut.
+            Number of intervals of about equal share into which numbers are grouped, at edges of
+            the density's bins.
         of
             The class, or the index of the output.
         population
-            What means are over; see :meth:`ask`.
+            The source of means; see :meth:`ask`.
 
         Returns
         -------
@@ -155,26 +155,27 @@ class Asking(ABC):
         of: Any = None,
         population: str = "both",
     ) -> Dependence:
-        """Follow the model's output along a column, with the columns that vary with it and alone.
+        """Compute the expected output by the value of a column, and its partial dependence.
 
-        E[output | column = value] lets the other columns vary with the value. Partial
-        dependence is the expectation if the column alone were set to the value while the
-        others stay as they are in the population; it also averages over combinations that
-        never occur. The first combines rows and density as :meth:`split` does; the second is the
-        density's, and as exact as its means. Neither is causal.
+        In E[output | column = value] the other columns vary with the value. Partial dependence is
+        the expectation if only this column were set to the value while the others keep their
+        distribution in the population; it includes combinations that never occur. The first
+        combines rows and density as :meth:`split` does; the second comes from the density, and
+        is as exact as its means. Neither is causal.
 
         Parameters
         ----------
         column
             The column.
         given
-            The population, as :meth:`ask` takes groups; None is everyone.
+            The population, given like a group of :meth:`ask`; None is all rows.
         grid
-            The values, or into how many groups to merge the bins of numbers, by default 50.
+            The values, or the number of groups into which bins of numbers are merged; by
+            default 50.
         of
             The class, or the index of the output.
         population
-            What E[output | column = value] is over; see :meth:`ask`.
+            The source of E[output | column = value]; see :meth:`ask`.
 
         Returns
         -------
@@ -190,46 +191,46 @@ class Asking(ABC):
     def next_question(
         self, row_or_query: Any = None, *, cost: Mapping[str, float] | None = None, of: Any = None
     ) -> NextQuestion:
-        """Rank unknown columns by how much knowing them would settle the output, per cost.
+        """Rank unknown columns by how much knowing them would reduce the output's variance.
 
-        The expected reduction of the variance is Var(E[output | known, column]) over the
-        values that the column may have. Exact, given the learned density, where means are;
-        else with a standard error, and without the bias that sampling adds. A number would
-        become known up to its bin.
+        The expected reduction of the variance is Var(E[output | known, column]) over the possible
+        values of the column. Exact, given the learned density, where means are exact; otherwise
+        with a standard error, and corrected for the bias of sampling. A number counts as known
+        up to its bin.
 
         Parameters
         ----------
         row_or_query
-            What is known: one row, as ``predict`` takes it, or a group. In a row, a missing value
-            that is a value (``missing_is_value``) is known. In a group, a column of which a set or
-            an interval is known counts as unknown.
+            What is known: one row, given as to ``predict``, or a group. In a row, a missing value
+            in a column of ``missing_is_value`` is known. In a group, a column restricted to a set
+            or an interval counts as unknown.
         cost
-            What it costs to know each column, above zero; 1 for those not named.
+            The cost of knowing each column, above zero; 1 for columns that are not named.
         of
             The class, or the index of the output.
 
         Returns
         -------
         NextQuestion
-            By reduction, or by reduction per cost where costs are given. Cost: one batch of
-            expectations, a row for each value of each unknown column.
+            Sorted by reduction, or by reduction per cost where costs are given. Cost: one batch
+            of expectations, with a row for each value of each unknown column.
         """
         from expecta.ask.next_question import next_question
 
         return next_question(self.expected_output(of), row_or_query, cost=cost)
 
     def stability(self, rows: Any, threshold: float, *, of: Any = None) -> Stability:
-        """Compute how likely each row's decision stands once its unknown inputs are known.
+        """Compute the probability that each row's decision stays the same once all is known.
 
-        The decision is whether E[output | known] >= threshold, and it stands with
-        P(output >= threshold | known) or its complement. A complete row's decision stands.
+        The decision is whether E[output | known] >= threshold. It stays the same with probability
+        P(output >= threshold | known) or its complement; for a complete row that is 1.
 
         Parameters
         ----------
         rows
-            Rows, as ``predict`` takes them.
+            Rows, given as to ``predict``.
         threshold
-            The decision is "yes" from this expected output on.
+            The decision is "yes" where the expected output is at least this.
         of
             The class, or the index of the output.
 
@@ -246,47 +247,47 @@ class Asking(ABC):
     def sufficient(
         self, row: Any, threshold: float, *, probability: float = 0.95, of: Any = None
     ) -> Sufficient:
-        """Find a smallest set of known columns that keeps a row's decision by itself.
+        """Find a smallest set of known columns that suffices for a row's decision.
 
         A set is sufficient if the decision has at least ``probability`` given these columns
-        alone, with all others unknown; probabilities are those of :meth:`stability`. Of the
-        sufficient sets of the smallest size the most probable is taken. With up to 12 known
-        columns all sets are tried; with more it is a search, and ``proven`` says whether every
-        smaller set was tried.
+        alone, with all others unknown; probabilities are those of :meth:`stability`. Among the
+        smallest sufficient sets, that of the highest probability is returned. With up to 12 known
+        columns all sets are tried; with more it is a search, and ``proven`` tells whether all
+        smaller sets were tried.
 
         Parameters
         ----------
         row
-            One row, as ``predict`` takes it.
+            One row, given as to ``predict``.
         threshold
-            The decision is "yes" from this expected output on.
+            The decision is "yes" where the expected output is at least this.
         probability
-            How probable the same decision must be.
+            The probability that the same decision must have.
         of
             The class, or the index of the output.
 
         Returns
         -------
         Sufficient
-            Cost: one distribution for each set that is tried.
+            Cost: one distribution for each set tried.
         """
         from expecta.ask.decisions import sufficient
 
         return sufficient(self.expected_output(of), row, threshold, probability=probability)
 
     def shapley(self, rows: Any, *, of: Any = None, random_state: int = 0) -> Shapley:
-        """Compute conditional Shapley values: how the known columns share the expected output.
+        """Compute conditional Shapley values: the contribution of each known column.
 
-        The value of a coalition S is E[output | the columns in S], everything else unknown, as
-        ``predict`` has it; so columns share what they tell together. A row's values and the
-        base add up to its prediction. With up to 12 known columns all coalitions are asked, and
+        The value of a coalition S is E[output | the columns in S], with all others unknown, as in
+        ``predict``; so correlated columns share their contribution. A row's values and the base
+        add up to its prediction. With up to 16 known columns all coalitions are evaluated, and
         the values are as exact as means are; with more, a value is the mean over random orders
         of the columns and their reverses, with a standard error.
 
         Parameters
         ----------
         rows
-            Rows, as ``predict`` takes them.
+            Rows, given as to ``predict``.
         of
             The class, or the index of the output.
         random_state
@@ -295,8 +296,8 @@ class Asking(ABC):
         Returns
         -------
         Shapley
-            Cost: 2^columns expectations for each row, of which equal ones are shared; beyond 12
-            columns at most 512 orders for each row.
+            Cost: 2^columns expectations for each row, each computed once; beyond 16
+            columns, or 12 where means are sampled, at most 512 orders for each row.
         """
         from expecta.ask.shapley import shapley
 
@@ -315,39 +316,40 @@ class Asking(ABC):
         of: Any = None,
         population: str = "both",
     ) -> Disparities:
-        """Search groups in which a sensitive column changes the expected output by ``delta``.
+        """Search for groups in which a sensitive column changes the expected output by ``delta``.
 
-        A group is a conjunction of up to ``size`` facts on other columns: a category, or one of
-        four ranges of about equal share of a number. Disclosed is one value of a sensitive
-        column, or one of each where several are named. The gap, E[output | group, attribute] -
-        E[output | group], combines rows and density as :meth:`compare` does. The most evident
-        gaps are reported, by the gap over its standard error, and which are beyond chance; groups
-        with nearly the same members once. Groups whose probability with the attribute is below
-        0.001 are left out, and so are the least probable ones beyond 20,000.
+        A group is a conjunction of up to ``size`` conditions on other columns: a category, or one
+        of four ranges of about equal share of a number. The attribute is one value of a sensitive
+        column, or one value of each where several are named. The gap, E[output | group,
+        attribute] - E[output | group], combines rows and density as :meth:`compare` does. The
+        gaps with the most evidence (the gap over its standard error) are reported, with those
+        beyond chance marked; groups with nearly the same members appear once. Groups whose
+        probability with the attribute is below 0.001 are left out, and so are the least probable
+        ones beyond 20,000.
 
         Parameters
         ----------
         sensitive
             One or several columns.
         delta
-            Report gaps of at least this size; by default the 20 most evident.
+            Report gaps of at least this size; by default the 20 with the most evidence.
         size
-            The largest number of facts that make a group.
+            The largest number of conditions that define a group.
         rows
             A table: parity is then also that of its rows' predictions. A row in which the
             sensitive column is unknown counts for each of its values with the exact posterior
             probability given the rest of the row.
         given
-            The population, as :meth:`ask` takes groups; None is everyone.
+            The population, given like a group of :meth:`ask`; None is all rows.
         of
             The class, or the index of the output.
         population
-            What means are over; see :meth:`ask`.
+            The source of means; see :meth:`ask`.
 
         Returns
         -------
         Disparities
-            Cost: two expectations for each group and attribute, and a look at each training row.
+            Cost: two expectations for each group and attribute, and a pass over training rows.
         """
         from expecta.ask.disparities import disparities
 
@@ -356,17 +358,19 @@ class Asking(ABC):
         return disparities(output, sensitive, **options, population=population)
 
     def outliers(self, rows: Any) -> Outliers:
-        """Measure how unlike the training data rows are, whatever is missing in them.
+        """Measure how unlike the training data rows are, with any cells missing.
 
         Log-probabilities, of rows and of each column given the other known ones, are exact under
-        the learned density, in which a number is its bin. Since the size of a bin decides how
-        likely it is, rows are compared with 2,000 random rows known in the same columns, with a
-        standard error, and columns by the probability of a value that is at most as likely.
+        the learned density, in which a number is known up to its bin. Since the width of a bin
+        determines its probability, rows are compared with 2,000 random rows known in the same
+        columns, with a standard error, and columns by the probability of a value that is at most
+        as likely. Rows with values unlike the training data (new categories, numbers far beyond
+        its range) come first.
 
         Parameters
         ----------
         rows
-            Rows, as ``predict`` takes them.
+            Rows, given as to ``predict``.
 
         Returns
         -------
@@ -382,7 +386,7 @@ class Asking(ABC):
 
     @abstractmethod
     def expected_output(self, of: Any = None) -> ExpectedOutput:
-        """Return one number that the model outputs, to ask its mean, variance and distribution.
+        """Return one output of the model, for its mean, variance and distribution.
 
         Parameters
         ----------
@@ -392,4 +396,4 @@ class Asking(ABC):
 
     @abstractmethod
     def _asked_density(self) -> Density:
-        """Return the density that all answers are about."""
+        """Return the density of all answers."""

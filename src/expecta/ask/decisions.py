@@ -15,7 +15,7 @@ from expecta.ask.printed_answer import PrintedAnswer
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError, ImpossibleEvidenceError
-from expecta.common.text import number
+from expecta.common.text import counted, number
 from expecta.expected.expected_output import ExpectedOutput
 
 ROUNDING = 1e-9  # a probability this close to the one asked for is that
@@ -85,10 +85,10 @@ def stability(subject: ExpectedOutput, rows: Any, threshold: float) -> Stability
 
 
 def _finite(threshold: object) -> float:
-    """Refuse a threshold that is no finite number."""
+    """Refuse a threshold that is not a finite number."""
     if isinstance(threshold, Real) and np.isfinite(float(threshold)):
         return float(threshold)
-    raise DomainError(f"a threshold is a finite number, not {threshold!r:.40}")
+    raise DomainError(f"a threshold must be a finite number, not {threshold!r:.40}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,11 +132,12 @@ class Sufficient(PrintedAnswer):
     def head(self) -> list[str]:
         """Return the sentences before the table."""
         sign = ">=" if self.decision else "<"
-        what = "Sufficient" if self.enough else "No set is sufficient, closest"
+        what = "Sufficient" if self.enough else "No set is sufficient; the closest"
+        known = f"with only {counted(len(self.columns), 'column')} known"
         return [
             f"{self.name} {sign} {number(self.threshold)} (expected {number(self.value)})",
-            f"{what}: {len(self.columns)} column(s), alone they give the same decision with "
-            f"probability {number(self.probability)} (asked for {number(self.wanted)})",
+            f"{what}: {known if self.columns else 'even if nothing is known'}, the decision is the "
+            f"same with probability {number(self.probability)} (required: {number(self.wanted)})",
         ]
 
     def notes(self) -> list[str]:
@@ -157,10 +158,10 @@ def sufficient(
     size before with a column more.
     """
     if not 0 < probability <= 1:
-        raise DomainError(f"a probability lies between 0 and 1, not {probability!r:.40}")
+        raise DomainError(f"a probability must be between 0 and 1, not {probability!r:.40}")
     threshold = _finite(threshold)
     if width < 1:
-        raise DomainError(f"width is 1 or more, not {width!r:.40}")
+        raise DomainError(f"width must be at least 1, not {width!r:.40}")
     table = read_one_row(subject, row)
     codes = subject.encoder.codes(table)[0]
     known = np.flatnonzero(codes >= 0)
@@ -168,7 +169,7 @@ def sufficient(
     value = float(subject.mean_of_rows(table, np.zeros(1, np.int64), nothing)[0][0])
     if np.isnan(value):
         raise ImpossibleEvidenceError(
-            "the row has probability zero under the learned density; leave cells out"
+            "the row has probability zero under the learned density; leave some cells out"
         )
     search = _Search(subject, codes, threshold, value >= threshold)
     enough, best = search.run(known, probability, width)

@@ -10,7 +10,7 @@ import numpy as np
 
 from expecta.ask.column_parts import ColumnGroups, divide_column
 from expecta.ask.language.column_sets import within_bin, written
-from expecta.ask.language.query import Query, no_such_value
+from expecta.ask.language.query import Query, no_such_value, where
 from expecta.ask.populations import Population
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.ask.source_means import check_population, disagreements, source_means
@@ -26,7 +26,7 @@ from expecta.tables.encoder import Encoder
 from expecta.tables.number_column import NumberColumn
 
 MAX_POINTS = 50  # groups of bins of numbers
-ALIKE = 0.01  # of the largest mean: less is no difference
+ALIKE = 0.01  # of the largest mean: less is not a difference
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class Dependence(PrintedAnswer):
 
     def head(self) -> list[str]:
         """Return the sentence before the table."""
-        return [f"{self.name} by {self.column} where {self.given}"]
+        return [f"{self.name} by {self.column}{where(self.given)}"]
 
     def lines(self) -> Mapping[str, Sequence[Any]]:
         """Return a line for each value."""
@@ -190,7 +190,9 @@ def _grid(
     column = encoder.column(name)
     if grid is None or isinstance(grid, int):
         if grid is not None and grid < 1:
-            raise DomainError(f"grid is a number of points from 1 on, or values, not {grid}")
+            raise DomainError(
+                f"grid must be a number of points of at least 1, or values, not {grid}"
+            )
         groups = divide_column(encoder, name, bin_shares, MAX_POINTS if grid is None else grid)
         return groups.values, list(groups.labels), {}
     points = list(dict.fromkeys(_point(column, value) for value in grid))

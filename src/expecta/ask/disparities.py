@@ -18,7 +18,7 @@ from scipy.special import ndtr
 from expecta.ask.case_moments import case_moments, is_inside
 from expecta.ask.checks.chance import beyond_chance
 from expecta.ask.column_parts import ColumnPart, column_parts
-from expecta.ask.language.query import Query
+from expecta.ask.language.query import Query, where
 from expecta.ask.parity import Parity, parity_of_rows, parity_within
 from expecta.ask.populations import Facts, Population
 from expecta.ask.printed_answer import PrintedAnswer
@@ -116,8 +116,8 @@ class Disparities(PrintedAnswer):
 
     def head(self) -> list[str]:
         """Return the sentence before the table."""
-        what = f"at least {number(self.delta)}" if self.delta is not None else "the most evident"
-        return [f"{self.name}, {self.given}: gaps between with and without, {what}"]
+        what = f"of at least {number(self.delta)}" if self.delta is not None else "by evidence"
+        return [f"{self.name}{where(self.given)}: gaps that an attribute makes in groups, {what}"]
 
     def notes(self) -> list[str]:
         """Return what was compared, and how far the sensitive columns are from parity."""
@@ -129,12 +129,12 @@ class Disparities(PrintedAnswer):
             )
         if self.unseen:
             sentences.append(
-                f"{self.unseen:,} groups of more facts were not compared, the least probable ones: "
-                f"at most {MAX_CASES:,} are."
+                f"{self.unseen:,} groups, the least probable ones, were not compared: at most "
+                f"{MAX_CASES:,} are."
             )
         if self.alike:
             sentences.append(
-                f"{self.alike} are not shown: nearly the same members as a more evident group."
+                f"{self.alike} are not shown: groups with more evidence have almost the same rows."
             )
         if np.any(np.isfinite(self.standard_error)) and not np.any(self.beyond_chance):
             sentences.append("No gap is beyond chance.")
@@ -172,9 +172,9 @@ def disparities(
     names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     hidden = [subject.encoder.variable(name) for name in names]
     if not hidden or len(set(hidden)) < len(hidden):
-        raise DomainError("name one or several sensitive columns, each once")
+        raise DomainError("give one or more sensitive columns, each once")
     if size < 0 or not 0 <= min_share < 1 or (delta is not None and not delta >= 0):
-        raise DomainError("size and delta are 0 or more, and min_share lies from 0 up to 1")
+        raise DomainError("size and delta must be at least 0, and min_share at least 0 and below 1")
     parts = column_parts(subject, whole)
     attributes: list[Parts] = [(part,) for variable in hidden for part in parts[variable]]
     if len(hidden) > 1:

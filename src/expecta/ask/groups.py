@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from expecta.ask.language.query import Query
+from expecta.ask.language.query import Query, where
 from expecta.ask.populations import Population
-from expecta.ask.printed_answer import PrintedAnswer, plain
+from expecta.ask.printed_answer import PrintedAnswer, first_sentence, plain
 from expecta.ask.source_means import SourceMeans, check_population, source_means
 from expecta.ask.training_averages import training_average
 from expecta.common.arrays import Floats
 from expecta.common.data_frames import as_frame
 from expecta.common.errors import ImpossibleEvidenceError
-from expecta.common.text import number
+from expecta.common.text import counted, number
 from expecta.expected.distributions import OutputDistribution
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.training_rows import Average
@@ -53,7 +53,8 @@ class Group(PrintedAnswer):
         error that is typical of this density, as learned from its training rows.
     rows_output, rows_error
         The mean of the model's output over the training rows in the group, and its standard error
-        by the spread of those rows; NaN where they are not known.
+        by the spread of those rows; NaN where they are not known. Rows with missing cells that
+        may belong to the group count in the mean by the probability that they do.
     rows_weight
         The weight of ``rows_output`` in the mean, from 0 to 1.
     std
@@ -96,7 +97,8 @@ class Group(PrintedAnswer):
     def interval(self) -> tuple[float, float]:
         """An interval that holds the mean over all such members with probability 95%."""
         half = NORMAL_95 * self.standard_error
-        return self.mean - half, self.mean + half
+        low, high = self.mean - half, self.mean + half
+        return (max(low, 0.0), min(high, 1.0)) if self.is_probability else (low, high)
 
     @cached_property
     def distribution(self) -> OutputDistribution | None:
@@ -135,13 +137,16 @@ class Group(PrintedAnswer):
         if self.population != "both":
             return f"{sentence}, by the {self.population} alone."
         if not np.isfinite(self.rows_output):
-            return f"{sentence}: by the density alone, and what is typical of it."
-        weight = f"training rows count {self.rows_weight:.0%} and the density the rest"
+            return f"{sentence}: by the density alone, with its typical error."
+        share = f"{self.rows_weight:.0%}"
+        weight = f"training rows count {share} and the density the rest"
+        if share in ("0%", "100%"):
+            weight = f"by {'training rows' if share == '100%' else 'the density'}, almost alone"
         return f"{sentence}: {weight}."
 
     def head(self) -> list[str]:
         """Return the sentences before the table."""
-        return [f"{self.name} where {self.query}", *filter(None, [self.trust])]
+        return [f"{self.name}{where(self.query)}", *filter(None, [self.trust])]
 
     def lines(self) -> Mapping[str, Sequence[Any]]:
         """Return a line for each number."""
@@ -150,7 +155,7 @@ class Group(PrintedAnswer):
             rows["  by the density"] = _with_error(self.density_mean, self.density_error)
             rows["  by training rows"] = _with_error(self.rows_output, self.rows_error)
         if self.numerical_error > 0:
-            rows["  numerical error of the density's"] = number(self.numerical_error)
+            rows["  numerical error"] = number(self.numerical_error)
         rows |= {
             "standard deviation": number(self.std),
             **{f"{level:.0%} quantile": number(x) for level, x in self.quantiles.items()},
@@ -252,10 +257,10 @@ class Comparison(PrintedAnswer):
 
     def head(self) -> list[str]:
         """Return the sentences before the table."""
-        both = f"{self.a.name} where {self.a.query}, and where {self.b.query}"
+        both = f"{self.a.name}{where(self.a.query)}, and{where(self.b.query)}"
         empty = [group.query for group in (self.a, self.b) if not group.share > 0]
         if empty:
-            return [f"{both}: not comparable, probability zero where {' and where '.join(empty)}"]
+            return [f"{both}: not comparable, probability zero{' and'.join(map(where, empty))}"]
         ratio = "" if np.isnan(self.ratio) else f", the ratio {number(self.ratio)}"
         between = ""
         if np.isfinite(self.standard_error):
@@ -263,8 +268,8 @@ class Comparison(PrintedAnswer):
             between = f", probably between {low} and {high} (95%)"
         return [
             f"{both}: the difference is {number(self.difference)}{between}{ratio}",
-            f"A random member of the first group is above one of the second with probability "
-            f"{self.superiority:.3f}.",
+            "The model's output for a random member of the first group is above that for one of "
+            f"the second with probability {self.superiority:.3f}.",
         ]
 
     def lines(self) -> Mapping[str, Sequence[Any]]:
@@ -287,7 +292,8 @@ class Comparison(PrintedAnswer):
 
     def notes(self) -> list[str]:
         """Return the sentences after it."""
-        return [*dict.fromkeys((*self.a.remarks, *self.b.remarks)), self.a.exactness]
+        exact = first_sentence(self.a.exactness)
+        return [*dict.fromkeys((*self.a.remarks, *self.b.remarks)), exact]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as what JSON holds; NaN is None."""
@@ -312,7 +318,9 @@ def ask(
     try:
         group = Population.read(subject, condition)
     except ImpossibleEvidenceError:
-        remarks.append("The group has probability zero under the learned density: no answer.")
+        remarks.append(
+            "The group has probability zero under the learned density, so there is no answer."
+        )
     else:
         share = float(min(np.exp(group.scale) * group.weight.sum(), 1.0))
         summary = subject.describe_groups(group.evidence, group.weight[None])
@@ -326,13 +334,14 @@ def ask(
     of_density = np.array([mean]), np.array([error]), np.array([variance])
     means = source_means(subject, population, *of_density, seen.output, np.array([share]))
     numbers = {name: float(part[0]) for name, part in means._asdict().items() if name != "shared"}
-    if numbers["p"] < CHANCE:
-        remarks.append(_disagreement(numbers, population))
+    sources = number(numbers["density_mean"]), number(numbers["rows_output"])
+    if numbers["p"] < CHANCE and sources[0] != sources[1]:
+        remarks.append(_disagreement(*sources, numbers["weight"], population))
     if subject.training_rows is not None:
         expected_rows = share * len(subject.training_rows)
         if 0 < expected_rows < RARE_ROWS:
             remarks.append(
-                f"The group is rare: the density expects {expected_rows:.1f} such training rows."
+                f"The group is rare: the density expects {_few(expected_rows)} in training."
             )
 
     def distribution() -> OutputDistribution | None:
@@ -362,13 +371,12 @@ def ask(
     )
 
 
-def _disagreement(numbers: Mapping[str, float], population: str) -> str:
+def _disagreement(density: str, rows: str, weight: float, population: str) -> str:
     """Write that density and rows disagree beyond chance."""
-    density, rows = number(numbers["density_mean"]), number(numbers["rows_output"])
-    decides = f"; the rows count {numbers['weight']:.0%}" if population == "both" else ""
+    decides = f"; the rows count {weight:.0%}" if population == "both" else ""
     return (
         f"The density ({density}) and the training rows ({rows}) disagree beyond chance: the "
-        f"density is off in this group{decides}."
+        f"density is wrong about this group{decides}."
     )
 
 
@@ -408,3 +416,8 @@ def _superiority(a: OutputDistribution | None, b: OutputDistribution | None) -> 
     mass = np.diff(below, axis=1)
     middle = 0.5 * (below[1, 1:] + below[1, :-1])
     return float(mass[0] @ middle), float(0.5 * mass[0] @ mass[1])
+
+
+def _few(rows: float) -> str:
+    """Write how few rows are expected."""
+    return "less than one row" if rows < 1 else f"about {counted(round(rows), 'row')}"

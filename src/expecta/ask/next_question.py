@@ -84,7 +84,7 @@ class NextQuestion(PrintedAnswer):
 
     def notes(self) -> list[str]:
         """Return the sentences after it."""
-        return [] if self.columns else ["No column that matters is unknown."]
+        return [] if self.columns else ["No unknown column affects the output."]
 
 
 def next_question(
@@ -172,5 +172,7 @@ def _prices(subject: ExpectedOutput, cost: Mapping[str, float]) -> Floats:
     for name, price in cost.items():
         prices[subject.encoder.variable(name)] = price
     if not np.all(np.isfinite(prices) & (prices > 0)):
-        raise DomainError("a cost is a finite number above zero; leave out columns that are known")
+        raise DomainError(
+            "a cost must be a finite number above zero; leave out columns that are known"
+        )
     return prices

@@ -11,11 +11,15 @@ from expecta.ask.populations import cell_labels
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.circuits.evidence import Evidence
 from expecta.circuits.probabilistic import ProbabilisticCircuit
-from expecta.common.arrays import Floats, Ints
+from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
+from expecta.common.text import counted
 from expecta.densities.density import Density
 from expecta.expected.expected_output import ExpectedOutput
+from expecta.tables import Encoder
 from expecta.tables.estimator_inputs import read_rows
+from expecta.tables.table import Table, find_columns
+from expecta.tables.unfamiliar_cells import cell_texts, unfamiliar_cells
 
 MAX_CELLS = 1 << 22  # of posterior distributions that are held at a time
 
@@ -42,6 +46,9 @@ class Outliers(PrintedAnswer):
         What each row has in each column, as text; empty where unknown.
     samples
         From how many random rows ``surprise`` is estimated.
+    unfamiliar
+        Whether a cell has a category that the training data does not have, or a number far beyond
+        its range: no training row tells how likely it is, so its tail is 0.  # (rows, columns)
     """
 
     columns: tuple[str, ...]
@@ -52,6 +59,7 @@ class Outliers(PrintedAnswer):
     tail: Floats
     known: tuple[tuple[str, ...], ...]
     samples: int
+    unfamiliar: Bools
 
     display = "OutliersDisplay"
 
@@ -64,8 +72,8 @@ class Outliers(PrintedAnswer):
         ]
 
     def lines(self) -> dict[str, Any]:
-        """Return a line per row, the most surprising first."""
-        order = np.lexsort((self.log_prob, self.surprise))
+        """Return a line per row: those with unfamiliar cells first, then the most surprising."""
+        order = np.lexsort((self.log_prob, self.surprise, -self.unfamiliar.sum(axis=1)))
         most_surprising = self.most_surprising
         names = [most_surprising[i] for i in order.tolist()]
         pairs = [
@@ -84,11 +92,17 @@ class Outliers(PrintedAnswer):
 
     def head(self) -> list[str]:
         """Return the sentence before the table."""
-        return [f"{len(self.log_prob)} row(s), the least likely of their kind first"]
+        return [f"{counted(len(self.log_prob), 'row')}, the least likely first"]
 
     def notes(self) -> list[str]:
         """Return the sentences after it."""
+        rows = int(np.count_nonzero(self.unfamiliar.any(axis=1)))
+        unlike = (
+            f"{counted(rows, 'row')} with values unlike the training data (categories that it does "
+            f"not have, numbers far beyond its range), where the tail is 0."
+        )
         return [
+            *[unlike] * bool(rows),
             f"surprise: probability of a row at most as likely, from {self.samples} samples.",
             "its tail: probability of a value at most as likely, given the rest of the row.",
         ]
@@ -99,15 +113,18 @@ def outliers(
 ) -> Outliers:
     """Measure how unlike the density rows are; see :meth:`Asking.outliers`."""
     if samples < 1:
-        raise DomainError(f"samples is 1 or more, not {samples!r:.40}")
+        raise DomainError(f"samples must be at least 1, not {samples!r:.40}")
     if isinstance(subject, ExpectedOutput):
         encoder, circuit = subject.encoder, subject.circuit
     else:
         encoder, circuit = subject.encoder_, subject.circuit
-    codes = encoder.codes(read_rows(rows, encoder))
+    table = read_rows(rows, encoder, "the density")
+    codes = encoder.codes(table)
     log_prob = circuit.log_prob(Evidence.rows(codes, encoder.cardinalities_))
     surprise = _surprise(circuit, codes, log_prob, samples, random_state)
     conditional, tail = _columns(circuit, codes)
+    unfamiliar = unfamiliar_cells(table, encoder, codes)
+    tail[unfamiliar] = 0.0
     return Outliers(
         tuple(encoder.feature_names_in_.tolist()),
         log_prob,
@@ -115,9 +132,24 @@ def outliers(
         np.sqrt(surprise * (1 - surprise) / samples),
         conditional,
         tail,
-        cell_labels(encoder, codes),
+        _labels(table, encoder, codes, unfamiliar),
         samples,
+        unfamiliar,
     )
+
+
+def _labels(
+    table: Table, encoder: Encoder, codes: Ints, unfamiliar: Bools
+) -> tuple[tuple[str, ...], ...]:
+    """Return a text for every cell; of unfamiliar ones the value, as no bin or category says it."""
+    labels = [list(row) for row in cell_labels(encoder, codes)]
+    positions = find_columns(table, encoder)
+    for variable in np.flatnonzero(unfamiliar.any(axis=0)).tolist():
+        rows = np.flatnonzero(unfamiliar[:, variable])
+        texts = cell_texts(table.column(positions[variable]), rows)
+        for row, text in zip(rows.tolist(), texts, strict=True):
+            labels[row][variable] = text
+    return tuple(map(tuple, labels))
 
 
 def _surprise(

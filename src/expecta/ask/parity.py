@@ -11,7 +11,7 @@ from expecta.ask.populations import Facts, GroupMeans, Population
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats
-from expecta.common.text import number
+from expecta.common.text import counted, number
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.table import Table
 
@@ -63,8 +63,8 @@ class Parity(PrintedAnswer):
         if not self.unknown:
             return []
         return [
-            f"{self.unknown} row(s) have no value of {self.column}; each counts for every value by "
-            f"its posterior probability."
+            f"No value of {self.column} in {counted(self.unknown, 'row')}; each counts towards "
+            f"every value with its posterior probability."
         ]
 
     def sentences(self) -> list[str]:

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from expecta.ask.language.query import Query, build_evidence, check_one_row, row_text
+from expecta.ask.language.query import Query, build_evidence, row_text
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError, ImpossibleEvidenceError
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables import Encoder
+from expecta.tables.row_reader import check_one_row
 from expecta.tables.table import Table
 
 Facts: TypeAlias = tuple[tuple[int, Ints], ...]  # variables, and the values they are among
@@ -86,12 +87,12 @@ class Population:
         if scale == -np.inf:
             if evidence is not given and np.any(np.isfinite(subject.circuit.log_prob(given))):
                 raise DomainError(
-                    f"{written}: the model refuses all of these, as its predict does; ask about a "
-                    f"wider group"
+                    f"{written}: the model refuses all of these values, as its predict does; ask "
+                    f"about a larger group"
                 )
             raise ImpossibleEvidenceError(
                 f"{written}: this has probability zero under the learned density, so there is no "
-                f"answer; ask about a wider group"
+                f"answer; ask about a larger group"
             )
         weight = np.exp(log_prob - scale)
         used = weight > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -26,7 +27,7 @@ class PrintedAnswer(ABC):
     """A frozen dataclass that shows itself: sentences, and a table of its lines.
 
     A subclass may have the fields ``remarks``, sentences on this very answer, and
-    ``exactness``, a sentence on what is exact: they are printed after the table. ``display``
+    ``exactness``, sentences on what is exact, of which the first is printed after them. ``display``
     names the class of `expecta.ask.displays` that draws it.
     """
 
@@ -65,8 +66,8 @@ class PrintedAnswer(ABC):
         }
 
     def _last(self) -> list[str]:
-        """Return the notes, and what is exact."""
-        return [*self.notes(), *filter(None, [getattr(self, "exactness", "")])]
+        """Return the notes, and in a sentence what is exact."""
+        return [*self.notes(), *filter(None, [first_sentence(getattr(self, "exactness", ""))])]
 
     def _repr_html_(self) -> str:
         columns = self._shown()
@@ -91,6 +92,15 @@ class PrintedAnswer(ABC):
         """Return the table as a pandas or polars frame, or a dict where neither is installed."""
         columns = {name: np.array(list(values)) for name, values in self.lines().items()}
         return as_frame(columns, None)
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a text.
+
+    >>> first_sentence("Exact, given the learned density: the mean. Quantiles: within 0.1.")
+    'Exact, given the learned density: the mean.'
+    """
+    return re.split(r"(?<=\.)\s", text, maxsplit=1)[0]
 
 
 def text_table(columns: Mapping[str, Sequence[Any]]) -> list[str]:

@@ -14,10 +14,11 @@ from expecta.ask.populations import cell_labels
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
-from expecta.common.text import number
+from expecta.common.text import counted, number
 from expecta.expected.expected_output import Answer, ExpectedOutput
 
-MAX_COLUMNS = 12  # known columns up to which all coalitions are asked
+MAX_COLUMNS = 16  # known columns up to which all coalitions are asked
+MAX_SAMPLED_COLUMNS = 12  # the same, where the mean of each is sampled
 PAIRS = 8  # of permutations and their reverses, at a time
 MAX_BATCH = 1 << 16  # coalitions at a time
 
@@ -85,7 +86,8 @@ class Shapley(PrintedAnswer):
         if not estimated:
             return []
         return [
-            f"Estimated from permutations of the columns, with standard errors: {estimated} row(s)."
+            f"Estimated from permutations of the columns, with standard errors: "
+            f"{counted(estimated, 'row')}."
         ]
 
 
@@ -98,20 +100,22 @@ def shapley(
 ) -> Shapley:
     """Compute conditional Shapley values; see :meth:`Asking.shapley`.
 
-    Orders of more than 12 columns are drawn until all errors are ``rtol`` times the row's
-    largest value, or until there are ``permutations``.
+    All coalitions of up to 16 columns are asked, of up to 12 where means are sampled. Orders of
+    more columns are drawn until all errors are ``rtol`` times the row's largest value, or until
+    there are ``permutations``.
     """
     table = subject.table(rows)
     codes = subject.encoder.codes(table)
     known = codes >= 0
     values, error = np.full((2, *codes.shape), np.nan)
     size = known.sum(axis=1)
+    most = MAX_SAMPLED_COLUMNS if subject.samples_mean else MAX_COLUMNS
 
     def expect(rows: Ints, told: Bools) -> Answer:
         """Compute the expected output of rows of which only some columns are told."""
         return subject.mean_of_rows(table, rows, ~told)
 
-    for k in np.unique(size[size <= MAX_COLUMNS]).tolist():
+    for k in np.unique(size[size <= most]).tolist():
         alike = np.flatnonzero(size == k)
         for part in np.array_split(alike, 1 + (len(alike) << k) // MAX_BATCH):
             if len(part):
@@ -121,7 +125,7 @@ def shapley(
                     expect, part, columns, codes.shape[1], subject.samples_mean
                 )
     rng = np.random.default_rng(random_state)
-    for row in np.flatnonzero(size > MAX_COLUMNS).tolist():
+    for row in np.flatnonzero(size > most).tolist():
         told = known[row]
         values[row, told], error[row, told] = _orders(expect, row, told, rng, rtol, permutations)
     prediction, _ = expect(np.arange(len(codes)), known)
@@ -134,7 +138,7 @@ def shapley(
         values,
         error,
         cell_labels(subject.encoder, codes),
-        size <= MAX_COLUMNS,
+        size <= most,
         subject.exactness,
     )
 
@@ -143,7 +147,7 @@ def shapley_of_facts(subject: ExpectedOutput, facts: Mapping[str, Any]) -> Shapl
     """Share the expected output of a group among its facts: values, sets and intervals of columns.
 
     The value of a coalition is E[output | the facts in it], as `ask` has it, so that base and
-    values add up to the group's mean. As exact as means are; with up to 12 facts, of which each is
+    values add up to the group's mean. As exact as means are; with up to 16 facts, of which each is
     about one column. Cost: 2^facts expectations.
     """
     encoder = subject.encoder

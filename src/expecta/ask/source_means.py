@@ -20,7 +20,7 @@ POPULATIONS = ("both", "rows", "density")
 WHOLE = 1e-6  # how far shares may add up to other than 1
 MAX_NAMED = 3  # groups that a remark names
 NO_ROWS = (
-    "this model keeps nothing of training rows, so that population='rows' has no answer; ask with "
+    "this model has no training rows, so population='rows' has no answer; ask with "
     "population='density'"
 )
 
@@ -105,17 +105,19 @@ class SourceMeans(NamedTuple):
 def disagreements(means: SourceMeans, labels: Sequence[str]) -> list[str]:
     """Write in which of several groups density and rows disagree beyond chance, the worst first.
 
-    Of those that are said to, at most 5% are expected to do so by chance.
+    Of those reported, at most 5% are expected to do so by chance; those that differ by less than
+    what is printed are not reported.
     """
-    beyond = np.flatnonzero(beyond_chance(means.p))
+    texts = [
+        (number(float(density)), number(float(rows)))
+        for density, rows in zip(means.density_mean, means.rows_output, strict=True)
+    ]
+    differ = np.array([density != rows for density, rows in texts], np.bool_)
+    beyond = np.flatnonzero(beyond_chance(means.p) & differ)
     if not len(beyond):
         return []
     worst = beyond[np.argsort(means.p[beyond], kind="stable")][:MAX_NAMED]
-    named = "; ".join(
-        f"{labels[i]} ({number(float(means.density_mean[i]))} and "
-        f"{number(float(means.rows_output[i]))})"
-        for i in worst.tolist()
-    )
+    named = "; ".join(f"{labels[i]} ({' and '.join(texts[i])})" for i in worst.tolist())
     more = "; ..." if len(beyond) > len(worst) else ""
     return [
         f"Density and training rows disagree beyond chance in {len(beyond)} of {len(labels)} "

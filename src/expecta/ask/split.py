@@ -11,7 +11,7 @@ import numpy as np
 
 from expecta.ask.column_parts import divide_column
 from expecta.ask.groups import RARE_ROWS
-from expecta.ask.language.query import Query
+from expecta.ask.language.query import Query, where
 from expecta.ask.populations import Population
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.ask.source_means import check_population, disagreements, source_means
@@ -77,7 +77,7 @@ class Split(PrintedAnswer):
 
     def head(self) -> list[str]:
         """Return the sentence before the table."""
-        return [f"{self.name} by {', '.join(self.columns)} where {self.given}"]
+        return [f"{self.name} by {', '.join(self.columns)}{where(self.given)}"]
 
     def lines(self) -> Mapping[str, Sequence[Any]]:
         """Return a line for each group."""
@@ -106,9 +106,9 @@ def split(
     check_population(population, subject)
     names = [str(name) for name in columns]
     if not names or len(set(names)) < len(names):
-        raise DomainError("name one column or more to divide by, each once")
+        raise DomainError("give one or more columns to group by, each once")
     if not isinstance(bins, int) or bins < 1:
-        raise DomainError(f"bins is a whole number from 1 on, not {bins!r:.40}")
+        raise DomainError(f"bins must be a whole number of at least 1, not {bins!r:.40}")
     whole = Population.read(subject, given)
     marginals = whole.marginals(subject)
     cuts = [

@@ -11,6 +11,7 @@ from expecta.ask.column_parts import ColumnGroups
 from expecta.ask.credibility import RowMoments
 from expecta.ask.language.query import Query
 from expecta.ask.training_outputs import TrainingOutputs
+from expecta.ask.uncertain_members import uncertain_sums
 from expecta.common.arrays import Floats, Ints
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.encoder import Encoder
@@ -60,23 +61,31 @@ def training_average(subject: ExpectedOutput, query: Query) -> TrainingAverage:
         moments = _moments_of_totals(training, totals, np.zeros(1, np.int64), subject)
         return TrainingAverage(round(float(totals.rows[0])), average, moments, remarks)
     inside = query.matches(training) & (training.weight > 0)
-    average = training.average(inside, training.outcome(subject.of_class))
-    index = np.where(inside, 0, -1)
-    return TrainingAverage(int(np.count_nonzero(inside)), average, _moments(subject, index, 1))
+    average = training.average(inside, subject.of_class)
+    moments = _moments(subject, query, (), np.where(inside, 0, -1), 1)
+    return TrainingAverage(int(np.count_nonzero(inside)), average, moments)
 
 
-def _moments(subject: ExpectedOutput, group: Ints, n_groups: int) -> RowMoments | None:
-    """Return moments of the output over the training rows of each group, -1 for none."""
+def _moments(
+    subject: ExpectedOutput, query: Query, cuts: Sequence[ColumnGroups], group: Ints, n_groups: int
+) -> RowMoments | None:
+    """Return moments of the output over the training rows of each group, -1 for none.
+
+    Rows that may belong to a group move its mean.
+    """
     outputs = TrainingOutputs.of(subject)
     if outputs is None:
         return None
+    uncertain = uncertain_sums(subject, query, cuts, group, n_groups)
     inside = np.flatnonzero(group >= 0)
     group, weight, value = group[inside], outputs.weight[inside], outputs.values[inside]
     sums: Floats = np.zeros((4, n_groups))
     for i, part in enumerate((weight, weight**2, weight * value, weight * value**2)):
         sums[i] = np.bincount(group, part, n_groups)
     moments = RowMoments.from_sums(*sums)
-    return moments._replace(mean=moments.mean + outputs.center)
+    total = np.where(sums[0] > 0, sums[0] + uncertain.weight, np.nan)
+    mean = np.where(uncertain.weight > 0, (sums[2] + uncertain.output) / total, moments.mean)
+    return moments._replace(mean=mean + outputs.center)
 
 
 def _moments_of_totals(
@@ -124,7 +133,7 @@ def training_averages(
     rows = np.bincount(group, minlength=n_groups)[wanted]
     of_row = np.full(len(training), -1)
     of_row[inside] = group
-    moments = _moments(subject, of_row, n_groups)
+    moments = _moments(subject, given, cuts, of_row, n_groups)
     outcome = training.outcome(subject.of_class)
     if outcome is not None:
         weight = training.weight[inside]

@@ -60,12 +60,16 @@ def model_facts(facts: ReportFacts) -> list[tuple[str, str]]:
         how = f", {learned.how}" if learned is not None else ""
         pairs.append(("density", f"{type(density).__name__}{how}"))
     if learned is not None:
-        rows = f"{learned.held_out_rows:,} rows held out" if learned.held_out_rows else "its rows"
+        rows = (
+            f"{learned.held_out_rows:,} held-out rows"
+            if learned.held_out_rows
+            else "the training rows"
+        )
         score = (
             f"{learned.score:.2f} nats a row on {rows}; "
             f"{learned.independent:.2f} if the columns were independent"
         )
-        pairs.append(("score of the density", score))
+        pairs.append(("log-likelihood of the density", score))
     if getattr(model, "n_splits_", None) is not None:
         pairs.append(("splits of the circuit", f"{model.n_splits_} (penalty {model.penalty_:g})"))
     written = f"{datetime.now().astimezone():%Y-%m-%d %H:%M}"
@@ -133,7 +137,9 @@ def quality_sentences(facts: ReportFacts) -> list[str]:
     if explained is not None and explained > 0:
         sentences.append(f"That explains {explained:.1%} of the target's variance.")
     elif explained is not None:
-        sentences.append("The target itself varies no more: the model explains none of it.")
+        sentences.append(
+            "The target itself does not vary more: the model explains none of its variance."
+        )
     loss = _loss(facts)
     if loss is not None:
         sentences.append(
@@ -153,14 +159,11 @@ def _explained_variance(facts: ReportFacts) -> float | None:
 
 def _loss(facts: ReportFacts) -> tuple[float, float] | None:
     """Return the held-out loss of a classifier, and that of the classes' shares."""
-    losses = getattr(facts.model, "validation_", None)
-    if facts.classes is None or facts.training is None or not losses:
+    loss = getattr(facts.model, "held_out_loss_", np.nan)
+    if facts.classes is None or facts.training is None or np.isnan(loss):
         return None
     share = facts.training.class_shares(len(facts.classes))
     if share is None:
-        return None
-    loss = losses.get(facts.model.penalty_, {}).get(facts.model.n_splits_)
-    if loss is None:
         return None
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -np.nan_to_num(share * np.log(share))
@@ -188,8 +191,8 @@ def _interval_cards(facts: ReportFacts) -> list[FigureCard]:
             count = len(np.unique(calibration.row[rows]))
             curve = interval_calibration(COVERAGES, covered, count)
             note = (
-                f"{count:,} rows held out, {what}. Intervals are corrected by what is seen here, "
-                f"for each number of unknown columns, by place and width, so that they cover what "
+                f"{count:,} held-out rows, {what}. Intervals are corrected by these results, "
+                f"by the number of unknown columns and by size and width, so that they cover what "
                 f"they promise."
             )
             label = f"Share of held-out rows inside predicted intervals, {what}"

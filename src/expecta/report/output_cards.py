@@ -56,15 +56,15 @@ class OutputCards:
         answer = self.facts.telling
         if not answer.columns or not answer.std > 0:
             return None
-        label = f"Share of the variance of {self.name} that knowing each column takes away"
+        label = f"Share of the variance of {self.name} that knowing each column removes"
         rows = columns_to_rows(
             answer.columns,
             map(percent, answer.share.tolist()),
             map(self.facts.text, answer.remaining.tolist()),
         )
-        table = HtmlTable(label, ["column", "variance taken away", "standard deviation left"], rows)
-        note = "Shares need not add up to 100%: columns tell the same things, or only together."
-        title = "Share of the variance that each column takes away"
+        table = HtmlTable(label, ["column", "variance removed", "standard deviation left"], rows)
+        note = "Shares need not add up to 100%: columns can carry the same information."
+        title = "Share of the variance that each column removes"
         return FigureCard(title, svg_figure(NextQuestionDisplay(answer), label), table, [note])
 
     @cached_property

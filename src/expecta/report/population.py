@@ -12,10 +12,10 @@ from expecta.ask.displays.display import (
     ACCENT,
     BLUE,
     label_rows,
+    number_axis,
     percent_axis,
     rows_size,
     shorten,
-    thousands_axis,
 )
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats
@@ -24,6 +24,7 @@ from expecta.report.blocks import FigureCard, HtmlTable, columns_to_rows
 from expecta.report.facts import ReportFacts
 from expecta.report.svg_figure import svg_figure
 from expecta.tables.column import Column
+from expecta.tables.column_notes import is_code
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.training_rows import TrainingRows
 
@@ -83,7 +84,7 @@ class ColumnSharesDisplay(Display[ColumnShares]):
             ax.set_ylim(bottom=0)
             percent_axis(ax.yaxis)
             if shares.ticks is None:
-                thousands_axis(ax.xaxis)
+                number_axis(ax.xaxis, shares.name, shares.edges)
             else:
                 ax.set_xticks(*shares.ticks)
         self.title(ax, f"Distribution of {shares.name}")
@@ -185,6 +186,8 @@ def rebinned(column: NumberColumn, density: Floats, edges: Floats) -> Floats:
 def range_text(column: NumberColumn, low: float, high: float) -> str:
     """Write a range of numbers or times; a single one where they are the same."""
     write = (lambda value: column._text(value, 4)) if _is_time(column) else figure
+    if not _is_time(column) and is_code(column.name, low, high):
+        write = "{:.0f}".format
     first, last = write(low), write(high)
     return first if first == last else f"{first} to {last}"
 

@@ -77,7 +77,7 @@ def write_report(
     check_libraries()
     names = [sensitive] if isinstance(sensitive, str) else list(sensitive or ())
     facts = gather(model, names)
-    heading = f"What a model says of {facts.target}" if facts.target else "What a model says"
+    heading = f"Report: predictions of {facts.target}" if facts.target else "Report on a model"
     text = render_page(
         title=heading if title is None else title,
         facts=facts,

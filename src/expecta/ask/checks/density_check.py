@@ -12,11 +12,12 @@ import numpy.typing as npt
 from expecta.ask.checks.checked_rows import CheckedRows, noise_ratio
 from expecta.ask.checks.group_check import MIN_ROWS, GroupCheck, check_groups
 from expecta.ask.checks.likelihood_check import LikelihoodCheck, check_likelihood
+from expecta.ask.checks.missing_dependence import missing_by_columns, missing_sentence
 from expecta.ask.checks.pair_check import PairCheck, check_pairs
 from expecta.ask.checks.pair_scores import strongest_pairs
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.errors import DomainError
-from expecta.common.text import figure, percent
+from expecta.common.text import counted, figure, percent
 from expecta.densities.density import Density
 from expecta.tables.training_rows import TrainingRows
 
@@ -68,8 +69,9 @@ class DensityCheck(PrintedAnswer):
 
     def head(self) -> list[str]:
         """Return the sentences before the table."""
-        rows = "rows that it learned from" if self.in_sample else "rows"
-        return [f"Density against {self.n_rows:,} {rows}: {self.likelihood.sentence()}"]
+        learned = " that it learned from" * self.in_sample
+        against = f"{counted(self.n_rows, 'row')}{learned}"
+        return [f"Density against {against}: {self.likelihood.sentence()}"]
 
     def lines(self) -> Mapping[str, Sequence[Any]]:
         """Return a line for each kind of answer: how many are off, and the worst."""
@@ -89,15 +91,24 @@ class DensityCheck(PrintedAnswer):
     def short(self) -> list[str]:
         """Return lines for a summary: the worst pair, the share of groups that are off, doubts."""
         compared = len(self.groups.size)
-        share = f"{self.groups.beyond.sum() / compared:.1%}" if compared else "none"
-        against = f"{self.n_rows:,} {'training rows' if self.in_sample else 'rows'}"
+        if not compared and not self.pairs.count:
+            return ["too few rows to compare its answers with", *self.doubts]
+        against = counted(self.n_rows, "training row" if self.in_sample else "row")
         return [
-            f"{int(self.pairs.beyond.sum())} of {self.pairs.count} pairs of columns differ from "
-            f"{against} beyond chance" + (f"; {w}" if (w := _worst(self.pairs)) else ""),
-            f"{share} of {compared:,} means and shares over groups are off, "
-            f"{int(self.groups.large.sum()):,} of them much"
-            + (f"; {w}" if (w := _worst(self.groups)) else ""),
+            *[
+                f"{int(check.beyond.sum()):,} of {counted(_count(check), noun)} {what} {against} "
+                f"beyond chance, {int(check.large.sum()):,} by much"
+                + (f"; {worst}" if (worst := _worst(check)) else "")
+                for check, noun, what in self._compared()
+                if _count(check)
+            ],
             *self.doubts,
+        ]
+
+    def _compared(self) -> list[tuple[PairCheck | GroupCheck, str, str]]:
+        return [
+            (self.pairs, "pair", "of columns differ from"),
+            (self.groups, "answer", "about groups differ from"),
         ]
 
     def _families(self) -> list[PairCheck | GroupCheck]:
@@ -148,6 +159,7 @@ def check_density(
     new = [c.name for c, beyond in zip(encoder.columns_, many, strict=True) if beyond]
     doubts = _doubts(len(rows), likelihood, unseen, new)
     few = [_unseen(unseen, [name for name in unseen if name not in new])]
+    missing = missing_sentence(missing_by_columns(encoder, rows, variables))
     check = DensityCheck(
         len(rows),
         in_sample,
@@ -156,7 +168,7 @@ def check_density(
         groups,
         unseen,
         doubts,
-        _verdict(len(rows), likelihood, pairs, groups, doubts),
+        _verdict(len(rows), likelihood, pairs, groups, doubts, missing),
         (*_remarks(density, in_sample), *remarks, *chosen, *groups.remarks, *filter(None, few)),
     )
     density.checked_ = tuple(check.short())
@@ -178,7 +190,7 @@ def _choose_columns(density: Density, rows: CheckedRows) -> tuple[list[int], lis
             break
     remark = (
         f"Of {len(columns):,} columns, the {len(chosen)} with the strongest dependences in the "
-        f"rows were compared; what the density may make of the others was not looked at."
+        f"rows were compared; what the density says about the others was not examined."
     )
     return sorted(chosen), [remark]
 
@@ -187,13 +199,13 @@ def _remarks(density: Density, in_sample: bool) -> list[str]:
     if not in_sample:
         return []
     remarks = [
-        "These are the rows that the density learned from, so that likelihood, pairs and groups "
-        "look better than they are; pass rows that were held out to know."
+        "These are the training rows, so likelihood, pairs and groups look better than they are; "
+        "pass held-out rows for a fair check."
     ]
     learned = getattr(density, "learned_", None)
     if learned is not None and learned.held_out_rows:
         remarks.append(
-            f"When it learned, rows held out had {learned.score:.4f} nats a row, "
+            f"During learning, held-out rows had {learned.score:.4f} nats a row, "
             f"{learned.independent:.4f} if the columns were independent."
         )
     return remarks
@@ -205,7 +217,7 @@ def _doubts(
     """Say which values the density does not know, and how many rows cannot be under it."""
     impossible = (
         f"{likelihood.impossible:,} of {n_rows:,} rows have probability zero under the density: "
-        f"it is not about rows like these, or rules out what does happen."
+        f"it was learned from other kinds of rows, or excludes combinations that do occur."
     )
     return tuple(filter(None, [_unseen(unseen, new), impossible * bool(likelihood.impossible)]))
 
@@ -217,7 +229,7 @@ def _unseen(unseen: Mapping[str, float], names: Sequence[str]) -> str:
     first = sorted(names, key=lambda name: -unseen[name])[:MAX_NAMED]
     cells = " and ".join(f"{percent(unseen[name])} of the known cells of {name}" for name in first)
     more = f", and some of {len(names) - len(first):,} more columns," * (len(names) > len(first))
-    return f"{cells}{more} are values that training did not have: the density says nothing of them."
+    return f"{cells}{more} are not in the training data: the density has no probability for them."
 
 
 def _verdict(
@@ -226,12 +238,16 @@ def _verdict(
     pairs: PairCheck,
     groups: GroupCheck,
     doubts: tuple[str, ...],
+    missing: str,
 ) -> tuple[str, ...]:
-    """Say what can be trusted, what is off, and what to do."""
+    """Say what can be trusted, what is off, what may explain it, and what to do."""
     if n_rows < MIN_ROWS:
-        return (f"{n_rows:,} row(s) are too few to tell; {MIN_ROWS:g} are the least.", *doubts)
+        return (
+            f"There are too few rows to tell ({n_rows:,}); at least {MIN_ROWS:g} are needed.",
+            *doubts,
+        )
     if not len(groups.size):
-        nothing = f"Nothing was compared: no column is known in {MIN_ROWS:g} rows and varies."
+        nothing = f"Nothing was compared: no column varies and is known in {MIN_ROWS:g} rows."
         return (nothing, *doubts)
     alone, by_one, by_two = (groups.of_size(size) for size in range(3))
     good, sentences, advice = [], list(doubts), []
@@ -240,24 +256,28 @@ def _verdict(
         n, off, large = _count(check), int(check.beyond.sum()), int(check.large.sum())
         if large:
             sentences.append(
-                f"Off, beyond chance and by much: {large:,} of {n:,} answers about {what}; "
-                f"first of all {_worst(check)}."
+                f"Wrong, beyond chance and by much: {large:,} of {n:,} answers about {what}; "
+                f"the worst is {_worst(check)}."
             )
         elif n and not sentences:
-            good.append(what + (f" ({off} of {n:,} off, but by little)" if off else ""))
+            good.append(
+                what + (f" ({off} of {n:,} differ beyond chance, but by little)" if off else "")
+            )
+    if missing and any(np.any(check.large) for check in checks):
+        sentences.append(missing)
     if good:
-        sentences.insert(0, f"Can be trusted, as far as these rows tell: {', '.join(good)}.")
+        sentences.insert(0, f"Can be trusted, as far as these rows show: {', '.join(good)}.")
     if np.any(alone.large) or doubts:
         bins = ", or with more bins (`max_bins`)" if np.any(alone.large) else ""
         advice.append(f"learn from rows like these{bins}")
     if np.any(pairs.large) or np.any(by_one.large):
-        advice.append("try more `states` of a LatentTree, or another density")
+        advice.append("try a LatentTree with more `states`, or another density")
     elif np.any(by_two.large):
         advice.append("try a LatentTree with more `states`: two columns act together on a third")
     if np.any(by_one.large) or np.any(by_two.large):
         advice.append(
-            "for the groups named here prefer averages over rows, which `ask` and `split` print "
-            "beside their answers"
+            "for these groups prefer the averages over rows, which `ask` and `split` print beside "
+            "their answers"
         )
     lower = [
         name
@@ -273,7 +293,7 @@ def _verdict(
         sentences.append(
             f"Rows are less likely under the density than under {' and '.join(lower)}."
         )
-        advice.append("compare with `ChowLiu` or `Independent` on rows held out")
+        advice.append("compare with `ChowLiu` or `Independent` on held-out rows")
     if advice:
         sentences.append(f"What to do: {'; '.join(advice)}.")
     sentences.append(_power(pairs, by_one))
@@ -285,8 +305,10 @@ def _power(pairs: PairCheck, groups: GroupCheck) -> str:
     if not pairs.count:
         return ""
     pair = DETECTED * float(np.nanmedian(pairs.error))
-    text = f"So many rows show differences in dependence from about {figure(round(pair, 2))} on"
+    text = (
+        f"This many rows show differences in dependence of about {figure(round(pair, 2))} or more"
+    )
     if len(groups.size):  # by one column
         mean = DETECTED * float(np.median(groups.error / groups.unit[groups.mean]))
-        text += f", and in means of groups from about {figure(round(mean, 2))} standard deviations"
-    return text + "; smaller ones cannot be told from chance."
+        text += f", and in means of groups of {figure(round(mean, 2))} standard deviations or more"
+    return text + "; smaller ones cannot be distinguished from chance."

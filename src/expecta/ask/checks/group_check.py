@@ -86,7 +86,7 @@ class GroupCheck(PrintedAnswer):
     beyond: Bools
     remarks: tuple[str, ...] = ()
     exactness: str = (
-        "What the density says is summed exactly; the rows have the standard errors given."
+        "Sums over the density are exact; those over rows have the standard errors shown."
     )
 
     display = "GroupCheckDisplay"

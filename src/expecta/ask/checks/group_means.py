@@ -60,7 +60,7 @@ class MeanOf(NamedTuple):
             share = np.minimum(posterior[:, self.members].sum(axis=1), 1.0)
             return share, share * (1.0 - share)
         column = self.numbers
-        part = posterior[:, : column.cardinality]  # what is missing is no number
+        part = posterior[:, : column.cardinality]  # what is missing is not a number
         with np.errstate(invalid="ignore"):
             part = part / part.sum(axis=1, keepdims=True)
         mean = part @ column.means

@@ -11,7 +11,7 @@ import numpy as np
 from expecta.ask.checks.checked_rows import CheckedRows
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.arrays import Floats, Ints
-from expecta.common.text import figure
+from expecta.common.text import counted, figure
 from expecta.densities.density import Density
 from expecta.densities.density_learner import independent_scores
 from expecta.densities.tree_densities import ChowLiu
@@ -67,14 +67,15 @@ class LikelihoodCheck(PrintedAnswer):
 
     def notes(self) -> list[str]:
         """Return what the others were learned from."""
-        impossible = (
-            f"{self.impossible:,} row(s) have probability zero under the density, and are left out."
-        )
+        n_rows = counted(self.impossible, "row")
+        impossible = f"Left out, because of probability zero under the density: {n_rows}."
         return [self.how, *[impossible] * bool(self.impossible)]
 
     def sentence(self) -> str:
         """Say what the density gains, in one sentence."""
-        without = f"{self.impossible:,} row(s) of probability zero" if self.impossible else ""
+        without = (
+            f"{counted(self.impossible, 'row')} of probability zero" if self.impossible else ""
+        )
         if not np.isfinite(self.score[0]):
             return f"There are no rows to score{without and f', but {without}'}."
         gains = [
@@ -93,8 +94,9 @@ def check_likelihood(
 ) -> LikelihoodCheck:
     """Score rows under a density and under two others over the same bins.
 
-    The others learn from the training rows if these are given; else from the rows themselves,
-    each fifth scored by what the other four say. Cost: learning ten Chow-Liu trees.
+    The others learn from the training rows if these are given; else the shares of independent
+    columns are those that the encoder counted in training, and a tree learns from the rows
+    themselves, each fifth scored by what the other four say. Cost: learning ten Chow-Liu trees.
     """
     encoder = density.encoder_
     scores = [density.circuit.log_prob(rows.codes) if len(rows) else np.zeros(0)]
@@ -104,20 +106,23 @@ def check_likelihood(
         how = "The others were learned from the training rows, over the same bins."
         scores += _simple_scores(training, rows.codes, encoder, with_tree)
     elif len(rows) >= MIN_ROWS:
+        counts = [column.counts for column in encoder.columns_]
         how = (
-            f"The others were learned from these rows, over the same bins: each of {FOLDS} parts "
-            f"is scored by what was learned from the rest."
+            f"Independent columns have the shares of training; the tree was learned from these "
+            f"rows, over the same bins: each of {FOLDS} parts is scored by what was learned from "
+            f"the rest.{_fewer(counts, len(rows)) if with_tree else ''}"
         )
         fold = np.random.default_rng(0).permutation(len(rows)) % FOLDS
-        parts = [np.zeros(len(rows)) for _ in range(1 + len(SMOOTHING) * with_tree)]
+        parts: list[Floats] = [np.zeros(len(rows)) for _ in range(1 + len(SMOOTHING) * with_tree)]
         for k in range(FOLDS):
             learned, scored = rows.where(fold != k), fold == k
             simple = _simple_scores(learned, rows.codes[scored], encoder, with_tree)
             for part, score in zip(parts, simple, strict=True):
                 part[scored] = score
+        parts[0] = independent_scores(rows.codes, _shares(counts))
         scores += parts
     if len(scores) > 2:
-        how += " The tree has the smoothing that serves it best."
+        how += " The tree has the smoothing that gives it the best score."
         best = max(scores[2:], key=lambda score: float(np.average(score, weights=rows.weight)))
         scores[2:] = [best]
     elif not with_tree:
@@ -137,14 +142,31 @@ def check_likelihood(
     return LikelihoodCheck(names, mean, difference, error, int(np.sum(~possible)), how)
 
 
+def _fewer(counts: Sequence[Floats], n_rows: int) -> str:
+    """Say whom it flatters that the tree learned from other numbers of rows than the density."""
+    learned = max(float(each.sum()) for each in counts)
+    if (FOLDS - 1) / FOLDS * n_rows > 0.5 * learned:
+        return ""
+    return (
+        f" These are few beside the {learned:,.0f} rows that the density learned from, so the "
+        f"comparison with the tree flatters the density."
+    )
+
+
+def _shares(counts: Sequence[Floats]) -> list[Floats]:
+    """Return the shares of each column's values, smoothed by one row."""
+    smoothed = [each + 1.0 / len(each) for each in counts]
+    return [each / each.sum() for each in smoothed]
+
+
 def _simple_scores(
     learned: CheckedRows, codes: Ints, encoder: Encoder, with_tree: bool
 ) -> list[Floats]:
     """Score rows by independent columns, and by Chow-Liu trees that learned from others."""
     weight = learned.weight / learned.weight.mean()  # beside the rows that smoothing adds
     rows = WeightedRows(learned.codes, weight).merged()
-    counts = [each + 1.0 / len(each) for each in rows.value_counts(encoder.cardinalities_)]
-    scores = [independent_scores(codes, [each / each.sum() for each in counts])]
+    shares = _shares(rows.value_counts(encoder.cardinalities_))
+    scores = [independent_scores(codes, shares)]
     for pseudo_count in SMOOTHING if with_tree else ():
         tree = ChowLiu(pseudo_count=pseudo_count).of_rows(rows, encoder)
         scores.append(tree.log_prob(codes))

@@ -15,7 +15,7 @@ from expecta.ask.checks.pair_scores import ScoredColumn, compare_tables
 from expecta.ask.printed_answer import PrintedAnswer, plain
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.progress import Progress
-from expecta.common.text import figure
+from expecta.common.text import counted, figure
 from expecta.densities.density import Density
 
 IN_KIND = 1.5  # times the difference of two sizes: that of the dependences themselves
@@ -59,14 +59,16 @@ class PairCheck(PrintedAnswer):
     beyond: Bools
     remarks: tuple[str, ...] = ()
     exactness: str = (
-        "What the density says is summed exactly; the rows have the standard errors given."
+        "Sums over the density are exact; those over rows have the standard errors shown."
     )
 
     display = "PairCheckDisplay"
 
     def head(self) -> list[str]:
         """Return the sentence before the table."""
-        return [f"{self.count:,} pairs of columns, {int(self.beyond.sum()):,} beyond chance"]
+        return [
+            f"{counted(self.count, 'pair')} of columns, {int(self.beyond.sum()):,} beyond chance"
+        ]
 
     @property
     def count(self) -> int:

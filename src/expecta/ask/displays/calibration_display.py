@@ -65,7 +65,23 @@ def _with_intervals(
 
 
 class CalibrationDisplay(Display[CalibrationCurve]):
-    """Predicted probabilities against what happened, or coverage of intervals."""
+    """Predicted probabilities against what happened, or coverage of intervals.
+
+    Parameters
+    ----------
+    answer
+        What is shown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from expecta import CircuitClassifier, Independent
+    >>> rows, y = {"age": [20, 30, 40, 50] * 10}, ["no", "no", "yes", "yes"] * 10
+    >>> model = CircuitClassifier(density=Independent()).fit(rows, y)
+    >>> display = CalibrationDisplay.from_estimator(model, rows, y, ax=Figure().subplots())
+    >>> type(display.answer).__name__
+    'CalibrationCurve'
+    """
 
     @classmethod
     def from_estimator(  # type: ignore[override]
@@ -81,6 +97,21 @@ class CalibrationDisplay(Display[CalibrationCurve]):
         """Predict rows, best held-out ones, and draw how well that holds.
 
         ``of`` names the class of a classifier, by default the second of two.
+
+        Parameters
+        ----------
+        estimator
+            A model that has learned.
+        X
+            Rows that training did not have.
+        y
+            Their target.
+        of
+            The class, of a classifier.
+        bins
+            Into how many groups predictions are divided.
+        ax
+            Matplotlib's axes; None makes a new figure.
         """
         classes = getattr(estimator, "classes_", None)
         if classes is None:

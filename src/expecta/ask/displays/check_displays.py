@@ -24,11 +24,39 @@ class PairCheckDisplay(Display[PairCheck]):
 
     Blue is positive or without a sign, orange negative; pairs that differ beyond chance have a
     frame. Of more than 24 columns those of the worst pairs are shown.
+
+    Parameters
+    ----------
+    answer
+        What is shown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from expecta import CircuitRegressor, Independent
+    >>> rows = {"age": [20, 30, 40, 50] * 10, "sex": ["f", "m"] * 20}
+    >>> model = CircuitRegressor(density=Independent(), calibration_rows=0)
+    >>> model = model.fit(rows, [1.0, 2.0, 3.0, 4.0] * 10)
+    >>> display = PairCheckDisplay.from_estimator(model, rows, ax=Figure().subplots())
+    >>> type(display.answer).__name__
+    'PairCheck'
     """
 
     @classmethod
     def from_estimator(cls, estimator: Any, *args: Any, ax: Any = None, **more: Any) -> Self:
-        """Check an estimator's density, with all that its method takes, and draw the pairs."""
+        """Check an estimator's density, with all that its method takes, and draw the pairs.
+
+        Parameters
+        ----------
+        estimator
+            A model that has learned.
+        *args
+            What the model's method takes.
+        ax
+            Matplotlib's axes; None makes a new figure.
+        **more
+            What the model's method takes by name.
+        """
         return cls.from_answer(estimator.check_density(*args, **more).pairs, ax=ax)
 
     def size(self) -> tuple[float, float]:
@@ -79,11 +107,39 @@ class GroupCheckDisplay(Display[GroupCheck]):
 
     In standard deviations of each column about its mean under the density. The band is what
     counts as little; of more than 1,500 points of a kind some are shown.
+
+    Parameters
+    ----------
+    answer
+        What is shown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from expecta import CircuitRegressor, Independent
+    >>> rows = {"age": [20, 30, 40, 50] * 10, "sex": ["f", "m"] * 20}
+    >>> model = CircuitRegressor(density=Independent(), calibration_rows=0)
+    >>> model = model.fit(rows, [1.0, 2.0, 3.0, 4.0] * 10)
+    >>> display = GroupCheckDisplay.from_estimator(model, rows, ax=Figure().subplots())
+    >>> type(display.answer).__name__
+    'GroupCheck'
     """
 
     @classmethod
     def from_estimator(cls, estimator: Any, *args: Any, ax: Any = None, **more: Any) -> Self:
-        """Check an estimator's density, with all that its method takes, and draw the groups."""
+        """Check an estimator's density, with all that its method takes, and draw the groups.
+
+        Parameters
+        ----------
+        estimator
+            A model that has learned.
+        *args
+            What the model's method takes.
+        ax
+            Matplotlib's axes; None makes a new figure.
+        **more
+            What the model's method takes by name.
+        """
         return cls.from_answer(estimator.check_density(*args, **more).groups, ax=ax)
 
     def size(self) -> tuple[float, float]:
@@ -119,10 +175,26 @@ class GroupCheckDisplay(Display[GroupCheck]):
 class DensityCheckDisplay(Display[DensityCheck]):
     """How a density agrees with rows: the map of pairs, and the means over groups.
 
+    Parameters
+    ----------
+    answer
+        What is shown.
+
     Attributes
     ----------
     axes_
         Those of the two pictures; ``ax_`` are those of the pairs, or yours around both.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from expecta import CircuitRegressor, Independent
+    >>> rows = {"age": [20, 30, 40, 50] * 10, "sex": ["f", "m"] * 20}
+    >>> model = CircuitRegressor(density=Independent(), calibration_rows=0)
+    >>> model = model.fit(rows, [1.0, 2.0, 3.0, 4.0] * 10)
+    >>> display = DensityCheckDisplay.from_estimator(model, rows, ax=Figure().subplots())
+    >>> type(display.answer).__name__
+    'DensityCheck'
     """
 
     question = "check_density"

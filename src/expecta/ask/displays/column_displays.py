@@ -12,11 +12,12 @@ from expecta.ask.displays.display import (
     BLUE,
     Display,
     label_rows,
+    number_axis,
     output_axis,
     percent_axis,
     rows_size,
     shorten,
-    thousands_axis,
+    spread_ends,
 )
 from expecta.ask.groups import NORMAL_95
 from expecta.ask.next_question import NextQuestion
@@ -33,6 +34,22 @@ class SplitDisplay(Display[Split]):
 
     Parts in which fewer than five training rows are expected are hollow; where there are
     more than thirty parts, the largest are shown.
+
+    Parameters
+    ----------
+    answer
+        What is shown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from expecta import CircuitRegressor, Independent
+    >>> rows = {"age": [20, 30, 40, 50] * 10, "sex": ["f", "m"] * 20}
+    >>> model = CircuitRegressor(density=Independent(), calibration_rows=0)
+    >>> model = model.fit(rows, [1.0, 2.0, 3.0, 4.0] * 10)
+    >>> display = SplitDisplay.from_estimator(model, "sex", ax=Figure().subplots())
+    >>> type(display.answer).__name__
+    'Split'
     """
 
     question = "split"
@@ -50,7 +67,8 @@ class SplitDisplay(Display[Split]):
         split, shown = self.answer, self.shown()
         y = np.arange(len(shown))
         mean, std = split.mean[shown], split.std[shown]
-        ax.hlines(y, mean - std, mean + std, color=BLUE, alpha=0.35, lw=5)
+        low, high = spread_ends(mean, std, split.is_probability)
+        ax.hlines(y, low, high, color=BLUE, alpha=0.35, lw=5)
         half = NORMAL_95 * split.standard_error[shown]
         ax.hlines(y, mean - half, mean + half, color=BLUE, lw=1.2)
         rare = np.zeros(len(shown), bool) if split.rare is None else split.rare[shown]
@@ -72,6 +90,22 @@ class DependenceDisplay(Display[Dependence]):
     """A model's output by one column: with what goes with it, and the column alone.
 
     Where a column has more than thirty categories, the most frequent are shown.
+
+    Parameters
+    ----------
+    answer
+        What is shown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from expecta import CircuitRegressor, Independent
+    >>> rows = {"age": [20, 30, 40, 50] * 10, "sex": ["f", "m"] * 20}
+    >>> model = CircuitRegressor(density=Independent(), calibration_rows=0)
+    >>> model = model.fit(rows, [1.0, 2.0, 3.0, 4.0] * 10)
+    >>> display = DependenceDisplay.from_estimator(model, "age", ax=Figure().subplots())
+    >>> type(display.answer).__name__
+    'Dependence'
     """
 
     question = "dependence"
@@ -94,7 +128,7 @@ class DependenceDisplay(Display[Dependence]):
 
     def _curves(self, ax: Any, at: Floats, given: str, alone: str) -> None:
         answer = self.answer
-        low, high = answer.mean - answer.std, answer.mean + answer.std
+        low, high = spread_ends(answer.mean, answer.std, answer.is_probability)
         ax.fill_between(at, low, high, color=BLUE, alpha=0.18, lw=0, label="± spread")
         marker = "o" if len(at) < 12 else None
         ax.plot(at, answer.mean, color=BLUE, marker=marker, label=given)
@@ -103,7 +137,7 @@ class DependenceDisplay(Display[Dependence]):
         ax.set_ylabel(shorten(f"model's output: {answer.name}"))
         output_axis(ax.yaxis, answer.is_probability)
         if _are_numbers(answer.labels):
-            thousands_axis(ax.xaxis)
+            number_axis(ax.xaxis, answer.column, at)
         else:  # times, in the words of their labels
             ticks = 4 if ax.figure.get_figwidth() > 6 else 2
             index = np.unique(np.linspace(0, len(at) - 1, ticks).astype(int))
@@ -112,7 +146,8 @@ class DependenceDisplay(Display[Dependence]):
     def _dots(self, ax: Any, given: str, alone: str) -> None:
         answer, shown = self.answer, _largest(self.answer.share)
         y, mean, std = np.arange(len(shown)), answer.mean[shown], answer.std[shown]
-        ax.hlines(y, mean - std, mean + std, color=BLUE, alpha=0.25, lw=5, label="± spread")
+        low, high = spread_ends(mean, std, answer.is_probability)
+        ax.hlines(y, low, high, color=BLUE, alpha=0.25, lw=5, label="± spread")
         ax.plot(mean, y, "o", color=BLUE, label=given)
         ax.plot(answer.partial[shown], y, "D", mfc="white", mec=ACCENT, label=alone)
         label_rows(ax, [answer.labels[i] for i in shown])
@@ -121,7 +156,24 @@ class DependenceDisplay(Display[Dependence]):
 
 
 class NextQuestionDisplay(Display[NextQuestion]):
-    """How much of the variance each unknown column would settle."""
+    """How much of the variance each unknown column would settle.
+
+    Parameters
+    ----------
+    answer
+        What is shown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from expecta import CircuitRegressor, Independent
+    >>> rows = {"age": [20, 30, 40, 50] * 10, "sex": ["f", "m"] * 20}
+    >>> model = CircuitRegressor(density=Independent(), calibration_rows=0)
+    >>> model = model.fit(rows, [1.0, 2.0, 3.0, 4.0] * 10)
+    >>> display = NextQuestionDisplay.from_estimator(model, ax=Figure().subplots())
+    >>> type(display.answer).__name__
+    'NextQuestion'
+    """
 
     question = "next_question"
 

@@ -8,7 +8,9 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
+from expecta.common.arrays import Floats
 from expecta.common.text import printable
+from expecta.tables.column_notes import is_code
 
 # Okabe and Ito's colours, which those who are colour-blind tell apart
 BLUE, ACCENT, GREY, GRID = "#0072B2", "#D55E00", "#707070", "#dddddd"
@@ -32,6 +34,18 @@ class Display(ABC, Generic[Answer]):
     ----------
     ax_, figure_
         Matplotlib's, once it is drawn.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from expecta.ask.displays import GroupDisplay
+    >>> from expecta import CircuitRegressor, Independent
+    >>> rows = {"age": [20, 30, 40, 50] * 10, "sex": ["f", "m"] * 20}
+    >>> model = CircuitRegressor(density=Independent(), calibration_rows=0)
+    >>> model = model.fit(rows, [1.0, 2.0, 3.0, 4.0] * 10)
+    >>> display = GroupDisplay.from_answer(model.ask(sex="f"), ax=Figure().subplots())
+    >>> display.figure_ is display.ax_.figure
+    True
     """
 
     question = ""  # the method of an estimator that is asked
@@ -41,16 +55,47 @@ class Display(ABC, Generic[Answer]):
 
     @classmethod
     def from_answer(cls, answer: Answer, *, ax: Any = None) -> Self:
-        """Draw an answer, on axes of yours or on new ones."""
+        """Draw an answer, on axes of yours or on new ones.
+
+        Parameters
+        ----------
+        answer
+            What is shown.
+        ax
+            Matplotlib's axes; None makes a new figure.
+        """
         return cls(answer).plot(ax)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *args: Any, ax: Any = None, **more: Any) -> Self:
-        """Ask an estimator, with all that its method takes, and draw the answer."""
+        """Ask an estimator, with all that its method takes, and draw the answer.
+
+        Parameters
+        ----------
+        estimator
+            A model that has learned.
+        *args
+            What the model's method takes.
+        ax
+            Matplotlib's axes; None makes a new figure.
+        **more
+            What the model's method takes by name.
+        """
         return cls.from_answer(getattr(estimator, cls.question)(*args, **more), ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on axes of yours, or on new ones; needs matplotlib."""
+        """Draw on axes of yours, or on new ones; needs matplotlib.
+
+        Parameters
+        ----------
+        ax
+            Matplotlib's axes; None makes a new figure.
+
+        Returns
+        -------
+        Display
+            It, with ``ax_`` and ``figure_``.
+        """
         if ax is None:
             return self.plot_figure(_pyplot().figure(figsize=self.size(), layout="constrained"))
         self._has_figure = False
@@ -111,7 +156,7 @@ def plain_text(text: str) -> str:
 
 
 def shorten(text: str, letters: int = MAX_LABEL_LETTERS) -> str:
-    """Return a text that is no formula, cut where it is long."""
+    """Return a text that is not a formula, cut where it is long."""
     return plain_text(text if len(text) <= letters else text[: letters - 1].rstrip() + "…")
 
 
@@ -129,6 +174,19 @@ def thousands_axis(axis: Any) -> None:
 
     _set_ticks(axis, [1, 2, 5, 10])
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.6g}" if abs(x) < 1e9 else f"{x:g}"))
+
+
+def number_axis(axis: Any, name: str, numbers: Floats) -> None:
+    """Write an axis of a column's numbers: thousands are set apart, but not of years and codes."""
+    thousands_axis(axis)
+    if is_code(name, float(np.min(numbers)), float(np.max(numbers))):
+        axis.set_major_formatter("{x:.0f}")
+
+
+def spread_ends(mean: Floats, std: Floats, is_probability: bool) -> tuple[Floats, Floats]:
+    """Return one standard deviation below and above a mean; of probabilities from 0 to 1."""
+    ends = mean - std, mean + std
+    return (np.maximum(ends[0], 0.0), np.minimum(ends[1], 1.0)) if is_probability else ends
 
 
 def percent_axis(axis: Any) -> None:

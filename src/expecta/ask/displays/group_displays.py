@@ -16,13 +16,32 @@ from expecta.ask.displays.display import (
     shorten,
 )
 from expecta.ask.groups import Comparison, Group
+from expecta.ask.language.query import where
 from expecta.common.text import figure
 
 MAX_POINTS = 61  # of a distribution
 
 
 class GroupDisplay(Display[Group]):
-    """The distribution of a model's output over a group, with mean and quantiles."""
+    """The distribution of a model's output over a group, with mean and quantiles.
+
+    Parameters
+    ----------
+    answer
+        What is shown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from expecta import CircuitRegressor, Independent
+    >>> rows = {"age": [20, 30, 40, 50] * 10, "sex": ["f", "m"] * 20}
+    >>> model = CircuitRegressor(density=Independent(), calibration_rows=0)
+    >>> model = model.fit(rows, [1.0, 2.0, 3.0, 4.0] * 10)
+    >>> ax = Figure().subplots()
+    >>> display = GroupDisplay.from_estimator(model, sex="f", ax=ax)
+    >>> type(display.answer).__name__
+    'Group'
+    """
 
     question = "ask"
 
@@ -43,13 +62,31 @@ class GroupDisplay(Display[Group]):
         if 0.5 in group.quantiles:
             middle = group.quantiles[0.5]
             ax.axvline(middle, color=GREY, ls="--", label=f"median {figure(middle)}")
-        self.title(ax, f"Model's output where {group.query}")
+        self.title(ax, f"Model's output{where(group.query)}")
         _finish(ax, group)
         self.legend(ax)
 
 
 class ComparisonDisplay(Display[Comparison]):
-    """The distributions of a model's output over two groups."""
+    """The distributions of a model's output over two groups.
+
+    Parameters
+    ----------
+    answer
+        What is shown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from expecta import CircuitRegressor, Independent
+    >>> rows = {"age": [20, 30, 40, 50] * 10, "sex": ["f", "m"] * 20}
+    >>> model = CircuitRegressor(density=Independent(), calibration_rows=0)
+    >>> model = model.fit(rows, [1.0, 2.0, 3.0, 4.0] * 10)
+    >>> ax = Figure().subplots()
+    >>> display = ComparisonDisplay.from_estimator(model, "sex == 'f'", "sex == 'm'", ax=ax)
+    >>> type(display.answer).__name__
+    'Comparison'
+    """
 
     question = "compare"
 

@@ -28,7 +28,25 @@ MAX_ROWS = 15  # columns, groups or rows
 
 
 class ShapleyDisplay(Display[Shapley]):
-    """What each column adds: steps from the base for one row, a swarm for several."""
+    """What each column adds: steps from the base for one row, a swarm for several.
+
+    Parameters
+    ----------
+    answer
+        What is shown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from expecta import CircuitRegressor, Independent
+    >>> rows = {"age": [20, 30, 40, 50] * 10, "sex": ["f", "m"] * 20}
+    >>> model = CircuitRegressor(density=Independent(), calibration_rows=0)
+    >>> model = model.fit(rows, [1.0, 2.0, 3.0, 4.0] * 10)
+    >>> ax = Figure().subplots()
+    >>> display = ShapleyDisplay.from_estimator(model, {"age": 20, "sex": "f"}, ax=ax)
+    >>> type(display.answer).__name__
+    'Shapley'
+    """
 
     question = "shapley"
 
@@ -105,7 +123,25 @@ def _swarmed(values: Floats) -> Floats:
 
 
 class StabilityDisplay(Display[Stability]):
-    """How likely decisions stand: a bar for each of a few rows, or a dot for each of many."""
+    """How likely decisions stand: a bar for each of a few rows, or a dot for each of many.
+
+    Parameters
+    ----------
+    answer
+        What is shown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from expecta import CircuitRegressor, Independent
+    >>> rows = {"age": [20, 30, 40, 50] * 10, "sex": ["f", "m"] * 20}
+    >>> model = CircuitRegressor(density=Independent(), calibration_rows=0)
+    >>> model = model.fit(rows, [1.0, 2.0, 3.0, 4.0] * 10)
+    >>> ax = Figure().subplots()
+    >>> display = StabilityDisplay.from_estimator(model, {"age": None, "sex": "f"}, 2.5, ax=ax)
+    >>> type(display.answer).__name__
+    'Stability'
+    """
 
     question = "stability"
 
@@ -154,7 +190,25 @@ class StabilityDisplay(Display[Stability]):
 
 
 class DisparitiesDisplay(Display[Disparities]):
-    """The groups in which disclosing a sensitive attribute moves the expected output most."""
+    """The groups in which disclosing a sensitive attribute moves the expected output most.
+
+    Parameters
+    ----------
+    answer
+        What is shown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from expecta import CircuitRegressor, Independent
+    >>> rows = {"age": [20, 30, 40, 50] * 10, "sex": ["f", "m"] * 20}
+    >>> model = CircuitRegressor(density=Independent(), calibration_rows=0)
+    >>> model = model.fit(rows, [1.0, 2.0, 3.0, 4.0] * 10)
+    >>> ax = Figure().subplots()
+    >>> display = DisparitiesDisplay.from_estimator(model, "sex", ax=ax)
+    >>> type(display.answer).__name__
+    'Disparities'
+    """
 
     question = "disparities"
 
@@ -186,7 +240,25 @@ class DisparitiesDisplay(Display[Disparities]):
 
 
 class OutliersDisplay(Display[Outliers]):
-    """The rows that are least like the density, and the column that makes each so."""
+    """The rows that are least like the density, and the column that makes each so.
+
+    Parameters
+    ----------
+    answer
+        What is shown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from expecta import CircuitRegressor, Independent
+    >>> rows = {"age": [20, 30, 40, 50] * 10, "sex": ["f", "m"] * 20}
+    >>> model = CircuitRegressor(density=Independent(), calibration_rows=0)
+    >>> model = model.fit(rows, [1.0, 2.0, 3.0, 4.0] * 10)
+    >>> ax = Figure().subplots()
+    >>> display = OutliersDisplay.from_estimator(model, {"age": 20, "sex": "f"}, ax=ax)
+    >>> type(display.answer).__name__
+    'Outliers'
+    """
 
     question = "outliers"
 
@@ -208,7 +280,7 @@ class OutliersDisplay(Display[Outliers]):
         ax.hlines(y, low, surprise + error, color=BLUE, lw=2, alpha=0.5)
         ax.plot(surprise, y, "o", color=BLUE)
         labels = [
-            f"row {row}: {column} = {value}" if column else f"row {row}: nothing is seen"
+            f"row {row}: {column} = {value}" if column else f"row {row}: nothing is known"
             for row, column, value in zip(rows, lines["column"], lines["value"], strict=False)
         ]
         label_rows(ax, labels)

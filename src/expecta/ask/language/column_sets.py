@@ -35,7 +35,7 @@ class Intervals:
 
     @classmethod
     def between(cls, low: float | None, high: float | None, closed: str = "both") -> Intervals:
-        """Return the numbers between two ends; None is no end."""
+        """Return the numbers between two ends; None is not an end."""
         ends = {name: sides for sides, name in _CLOSED.items()}[closed]
         start = (-inf, 0) if low is None else (low, ends[0])
         end = (inf, 1) if high is None else (high, ends[1])
@@ -93,17 +93,21 @@ class Intervals:
     def binned(self, column: Column) -> Intervals:
         """Return the set with a bin in place of a single number that bins cannot tell apart.
 
-        That is any number between those of its bin, but a whole one among whole ones. A number
-        that its bin does not reach stays, and is in no bin.
+        That is any number between those of its bin, but a whole one among whole ones. A whole
+        number in the gap between two bins counts as the nearest of its bin. A number that its bin
+        does not reach stays, and is in no bin.
         """
         edges = [-inf, *column.edges.tolist(), inf]
         kept, whole = [], Intervals(())
         for start, end in self.pieces:
-            if start[0] != end[0] or column.step or not within_bin(column, start[0]):
+            if start[0] != end[0] or not within_bin(column, start[0]):
                 kept.append((start, end))
                 continue
             bin_ = int(np.searchsorted(column.edges, start[0], side="right"))
-            if column.lows[bin_] == column.highs[bin_]:
+            low, high = float(column.lows[bin_]), float(column.highs[bin_])
+            if column.step and not low <= start[0] <= high:
+                whole |= Intervals.points([low if start[0] < low else high])
+            elif column.step or low == high:
                 kept.append((start, end))
             else:
                 last = int(bin_ == column.cardinality - 1)
@@ -139,6 +143,7 @@ class ValueSet:
     members: frozenset[int]
     size: int
     lacking: tuple[str, ...] = field(default=(), compare=False)  # numbers that have no bin
+    rare: tuple[str, ...] = field(default=(), compare=False)  # categories that share a code
 
     def __and__(self, other: ValueSet) -> ValueSet:
         return ValueSet(self.members & other.members, self.size)
@@ -148,7 +153,7 @@ class ValueSet:
 
     def __or__(self, other: ValueSet) -> ValueSet:
         lacking = self.lacking + other.lacking
-        return ValueSet(self.members | other.members, self.size, lacking)
+        return ValueSet(self.members | other.members, self.size, lacking, self.rare + other.rare)
 
     def __bool__(self) -> bool:
         return bool(self.members)
@@ -214,14 +219,18 @@ Subset: TypeAlias = Intervals | ValueSet
 
 
 def within_bin(column: Column, number: float) -> bool:
-    """Whether a number lies in the range of its bin's training data.
+    """Whether a number lies in the range of its bin's training data, or in a gap beside it.
 
-    Where all of these were whole, it must be whole too.
+    A gap between two bins counts up to the width of the bin's own data. Where all of these were
+    whole, the number must be whole too.
     """
     bin_ = int(np.searchsorted(column.edges, number, side="right"))
     if column.step and float(number) % column.step != 0:
         return False
-    return bool(column.lows[bin_] <= number <= column.highs[bin_])
+    low, high = float(column.lows[bin_]), float(column.highs[bin_])
+    if not low <= number <= high and column.lows[0] < number < column.highs[-1]:
+        low, high = low - (high - low), high + (high - low)
+    return low <= number <= high
 
 
 def _interval(name: str, start: Cut, end: Cut, column: Column | None) -> str:

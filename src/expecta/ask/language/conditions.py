@@ -17,6 +17,7 @@ from expecta.ask.language.grammar import (
     KEYWORDS,
     Among,
     Compare,
+    IsMissing,
     Junction,
     Negation,
     Syntax,
@@ -25,6 +26,7 @@ from expecta.ask.language.grammar import Constant as Written
 from expecta.common.errors import DomainError, QueryError
 from expecta.common.text import suggestion
 from expecta.tables import Encoder
+from expecta.tables.category_column import CategoryColumn
 from expecta.tables.column import Column, Interval
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.scalars import TIMES
@@ -113,6 +115,9 @@ def from_syntax(
         return Compound(word, tuple(parts))
     with _located(query, syntax.column.position):
         column = encoder.column(syntax.column.text)
+    if isinstance(syntax, IsMissing):
+        with _located(query, syntax.column.position):
+            return Fact(column.name, _missing(column), negated)
     if isinstance(syntax, Among):
         subset = _union([_point(column, value, query) for value in syntax.values])
         return Fact(column.name, subset, negated)
@@ -138,13 +143,24 @@ def _point(column: Column, value: Written, query: str) -> Subset:
         return _value(column, value.value)
 
 
+def _missing(column: Column) -> Subset:
+    """Return the set of the missing cell, where that is a value."""
+    if column.plain is column:
+        raise DomainError(
+            f"this model averages over missing values of column {column.name!r}, so it cannot be "
+            f"asked about them; to do so, fit with Encoder(missing_is_value=[{column.name!r}]), "
+            f"or --missing-is-value {column.name}"
+        )
+    return ValueSet(frozenset([column.plain.cardinality]), column.cardinality)
+
+
 def _beyond(column: Column, syntax: Compare, query: str) -> Subset:
     """Return the values on one side of a number."""
     value = syntax.value.value
     with _located(query, syntax.column.position):
         if not column.ordered:
             raise DomainError(
-                f"column {column.name!r} has categories, which have no order; ask it by == or in: "
+                f"column {column.name!r} has categories, which have no order; use == or in: "
                 + suggestion(value, column.labels, "it takes")
             )
     with _located(query, syntax.value.position):
@@ -155,7 +171,7 @@ def _beyond(column: Column, syntax: Compare, query: str) -> Subset:
 
 
 def _check(column: Column, value: object) -> None:
-    """Refuse a written value that is no value of its column, though it could be read as one."""
+    """Refuse a written value that is not a value of its column, though it could be read as one."""
     if value == column.labels[-1] and column.plain is not column:
         return  # that it is missing
     if column.kind in ("date", "datetime") and not isinstance(value, str):
@@ -205,7 +221,9 @@ def _value(column: Column, value: Any) -> Subset:
         return Intervals.points([column.to_number(value)])
     code = column.code(value)
     if not isinstance(column.plain, NumberColumn) or code == column.plain.cardinality:
-        return ValueSet(frozenset([code]), column.cardinality)
+        shared = isinstance(column.plain, CategoryColumn) and column.plain.is_grouped(value)
+        rare = (str(value),) if shared else ()
+        return ValueSet(frozenset([code]), column.cardinality, rare=rare)
     number = column.to_number(value)
     if not within_bin(column, number):
         return ValueSet(frozenset(), column.cardinality, (written(number, column),))
@@ -230,7 +248,7 @@ def _cuts(column: Column) -> DomainError:
         written(edge, column) if times else f"{edge:.6g}" for edge in column.edges.tolist()
     )
     return DomainError(
-        f'"missing" is a value of column {column.name!r}, so that it is asked by whole bins; '
+        f'"missing" is a value of column {column.name!r}, so conditions on it must be whole bins; '
         f"their edges are {edges}"
     )
 

@@ -14,6 +14,7 @@ from typing import NamedTuple, NoReturn, TypeAlias
 from expecta.common.errors import QueryError
 
 MAX_DEPTH = 50  # of parentheses within parentheses
+MISSING = ("missing", "unknown", "none", "null", "nan", "na")
 KEYWORDS = ("and", "or", "not", "in", "is", "true", "false")
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _TOKEN = re.compile(
@@ -69,6 +70,12 @@ class Among(NamedTuple):
     values: tuple[Constant, ...]
 
 
+class IsMissing(NamedTuple):
+    """A column whose cell is missing."""
+
+    column: Name
+
+
 class Negation(NamedTuple):
     """What does not hold."""
 
@@ -82,7 +89,7 @@ class Junction(NamedTuple):
     parts: tuple[Syntax, ...]
 
 
-Syntax: TypeAlias = Compare | Among | Negation | Junction
+Syntax: TypeAlias = Compare | Among | IsMissing | Negation | Junction
 
 
 def parse(query: str) -> Syntax:
@@ -122,7 +129,7 @@ def _tokens(query: str) -> list[_Token]:
             and query[position - 1].isalnum()
         ):
             raise QueryError(
-                "a number goes on in letters; texts are in quotes: '1a'", query, position
+                "a number is followed by letters; texts are in quotes: '1a'", query, position
             )
         if kind != "space":
             tokens.append(_Token(kind, text, position))
@@ -176,10 +183,12 @@ class _Parser:
         if self.next.text == "(" and self.next.kind == "mark":
             start = self.take()
             if depth >= MAX_DEPTH:
-                self.fail(f"more than {MAX_DEPTH} parentheses within each other; use fewer", start)
+                self.fail(f"more than {MAX_DEPTH} nested parentheses; use fewer", start)
             condition = self.either(depth + 1)
             if self.next.text != ")":
-                self.fail(f"{_describe(self.next)} where a parenthesis is to be closed", self.next)
+                self.fail(
+                    f"{_describe(self.next)} where a closing parenthesis is expected", self.next
+                )
             self.take()
         else:
             condition = self.comparison()
@@ -190,9 +199,7 @@ class _Parser:
         if token.kind in ("in", "not"):
             return self.among(left)
         if token.kind == "is":
-            self.fail(
-                "that a value is missing is no condition; a column left out is unknown", token
-            )
+            return self.is_missing(left)
         if token.kind != "operator":
             hint = ", or write low <= column <= high" if token.text.lower() == "between" else ""
             self.fail(
@@ -218,12 +225,24 @@ class _Parser:
         assert isinstance(right, Name)
         hint = f"if {right.text!r} is a text, put it in quotes"
         if right.text.lower() in ("none", "null", "nan", "unknown"):
-            hint = "that a value is missing is no condition; a column left out is unknown"
+            hint = f"write: {left.text} is missing"
         raise QueryError(
             f"a column is compared with a value, not with a name; {hint}",
             self.query,
             right.position,
         )
+
+    def is_missing(self, left: Name | Constant) -> Syntax:
+        token = self.take()
+        negated = self.next.kind == "not"
+        if negated:
+            self.take()
+        word = self.take()
+        if not isinstance(left, Name) or word.text.lower() not in MISSING:
+            self.fail(
+                "'is' asks whether a column is missing: age is missing, age is not missing", token
+            )
+        return Negation(IsMissing(left)) if negated else IsMissing(left)
 
     def among(self, left: Name | Constant) -> Syntax:
         token = self.take()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -33,12 +32,14 @@ from expecta.ask.language.grammar import parse
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Bools, Floats
 from expecta.common.errors import DomainError, QueryError
+from expecta.common.text import shortened
 from expecta.tables import Encoder
 from expecta.tables.column import Column
 from expecta.tables.estimator_inputs import read_rows
 from expecta.tables.number_column import NumberColumn
+from expecta.tables.row_reader import check_one_row, row_facts
 from expecta.tables.scalars import TIMES
-from expecta.tables.table import Table, find_columns, read_table
+from expecta.tables.table import Table
 from expecta.tables.training_rows import TrainingRows
 
 MAX_BOXES = 1000  # disjoint ones of a condition
@@ -113,9 +114,9 @@ class Query:
             table = check_one_row(read_rows(given, encoder))
         except DomainError as problem:
             raise QueryError(
-                f"a group is a text, a mapping from columns to facts, one row or None: {problem}"
+                f"a group is a text, a mapping from columns to values, one row or None: {problem}"
             ) from None
-        return cls.read(_row_facts(table, encoder), encoder)
+        return cls.read(row_facts(table, encoder), encoder)
 
     @classmethod
     def _make(
@@ -148,13 +149,22 @@ class Query:
         Exact, whatever the bins. A row with missing values meets it if it does so whatever
         they are.
         """
-        table = rows.to_table(self.encoder) if isinstance(rows, TrainingRows) else read_table(rows)
+        table = (
+            rows.to_table(self.encoder)
+            if isinstance(rows, TrainingRows)
+            else self.encoder.read(rows)
+        )
         names = sorted({fact.column for fact in facts_of(self.condition)})
         order = {name: variable for variable, name in enumerate(names)}
         with _refusing(None):
             exact = diagram(self.condition, order, None, Diagrams())
         numbers = {order[name]: _numbers(table, self.encoder, name) for name in names}
         return certain(exact, numbers, table.n_rows)
+
+    def numbers(self, rows: TrainingRows, variable: int) -> Floats:
+        """Return what :meth:`matches` compares of training rows in a column; NaN if unknown."""
+        name = self.encoder.columns_[variable].name
+        return _numbers(rows.to_table(self.encoder), self.encoder, name)
 
     @property
     def known_numbers(self) -> dict[str, float]:
@@ -208,18 +218,18 @@ class Query:
             alike = isinstance(ours, NumberColumn) or ours.labels == theirs.labels
             if ours.kind != theirs.kind or not alike:
                 raise QueryError(
-                    f"column {fact.column!r} is not what it was for the model that the condition "
-                    f"was made for; pass its text"
+                    f"column {fact.column!r} differs from that of the model that the condition "
+                    f"was made for; pass the condition as text"
                 )
 
 
-def check_one_row(table: Table) -> Table:
-    """Return a table with one row; an error where there are several."""
-    if table.n_rows != 1:
-        raise DomainError(
-            f"this question is about one row, and {table.n_rows} are given; ask about one at a time"
-        )
-    return table
+def where(condition: str) -> str:
+    """Write what a sentence is about.
+
+    >>> where("age < 40"), where(ALL_ROWS)
+    (' where age < 40', ' over all rows')
+    """
+    return f" over {ALL_ROWS}" if condition == ALL_ROWS else f" where {condition}"
 
 
 def row_text(table: Table, encoder: Encoder) -> str:
@@ -232,20 +242,6 @@ def row_text(table: Table, encoder: Encoder) -> str:
         if code >= 0:
             facts.append(Fact(column.name, subset))
     return _text(Compound("and", tuple(facts)), encoder)
-
-
-def _row_facts(table: Table, encoder: Encoder) -> dict[str, Any]:
-    """Return the cells of one row as facts, None where they are unknown."""
-    facts: dict[str, Any] = {}
-    names = encoder.feature_names_in_.tolist()
-    for name, position in zip(names, find_columns(table, encoder), strict=True):
-        cells = table.column(position)
-        (code,), levels = cells.as_levels()
-        value = levels[code] if code >= 0 else None
-        if cells.zone is not None and isinstance(value, datetime):
-            value = value.replace(tzinfo=UTC)
-        facts[name] = None if table.source == "codes" and value == -1 else value
-    return facts
 
 
 def build_evidence(
@@ -272,7 +268,7 @@ def _refusing(query: str | None) -> Iterator[None]:
     except TooManyCasesError:
         raise QueryError(
             f"the condition falls into more than {MAX_BOXES} disjoint boxes; name fewer columns, "
-            f"join fewer conditions by 'or', or ask for its parts one by one",
+            f"join fewer conditions by 'or', or ask about its parts one by one",
             query,
         ) from None
 
@@ -319,6 +315,13 @@ def _approximate(condition: Condition, disjoint: list[Box], encoder: Encoder) ->
             notes[f"a number of {fact.column!r} stands for its bin"] = None
         if absent := fact.subset.absent(column):
             notes[no_such_value(fact.column, absent)] = None
+        if isinstance(fact.subset, ValueSet) and fact.subset.rare:
+            shown = shortened(tuple(map(repr, fact.subset.rare)), MAX_SHOWN)
+            notes[
+                f"{shown} of {fact.column!r} shares the value {column.plain.labels[-1]!r} with the "
+                f"{len(column.plain.grouped):,} rarest categories, and the answer is about all of "
+                f"them; to tell them apart, fit with max_categories (--max-categories)"
+            ] = None
     by_variable: dict[int, set[Subset]] = {}
     for box in disjoint:
         for variable, subset in box:

@@ -1,0 +1,110 @@
+"""Count training rows with missing cells in groups that they may belong to, by probability.
+
+Such a row belongs to a group with the probability of the group given its known cells, and adds what
+the model is expected to output given both: exact under the density. It adds to the mean over the
+rows of the group, not to their number: what it says of its missing cells comes from the density.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from expecta.ask.column_parts import ColumnGroups
+from expecta.ask.language.query import Query
+from expecta.ask.training_outputs import TrainingOutputs
+from expecta.circuits.evidence import Evidence
+from expecta.common.arrays import Bools, Floats, Ints
+from expecta.expected.expected_output import ExpectedOutput
+
+MAX_EXPECTATIONS = 20_000  # of one question: beyond, only rows that belong for certain count
+
+
+class UncertainSums(NamedTuple):
+    """Weights of rows that may belong to groups, and weighted outputs.  # (groups,) each.
+
+    Outputs are less the center of `TrainingOutputs`.
+    """
+
+    weight: Floats
+    output: Floats
+
+
+class _Part(NamedTuple):
+    """A box that is a part of a group, as the rows see it."""
+
+    group: int
+    facts: list[tuple[int, Bools, Floats]]  # variables, which rows are inside, weights of values
+
+
+def uncertain_sums(
+    subject: ExpectedOutput, query: Query, cuts: Sequence[ColumnGroups], sure: Ints, n_groups: int
+) -> UncertainSums:
+    """Sum over rows that may belong to the groups of columns within a condition.
+
+    ``sure`` is the group that each row is in for certain, or -1.  Cost: an expectation for each
+    row with missing cells that matter and each box of each group that it may be in.
+    """
+    sums = UncertainSums(*np.zeros((2, n_groups)))
+    outputs = TrainingOutputs.of(subject)
+    if outputs is None or subject.samples_mean:
+        return sums
+    named = {variable for box in query.boxes for variable, _ in box} | {c.variable for c in cuts}
+    codes = outputs.codes
+    missing = np.any(codes[:, sorted(named)] < 0, axis=1) if named else np.zeros(0, np.bool_)
+    if not np.any(missing):
+        return sums
+    rows = np.flatnonzero(missing & (sure < 0) & (outputs.weight > 0))
+    parts = _parts(outputs, query, cuts, rows)
+    codes = codes[rows]
+    if not len(rows) or len(rows) * len(parts) > MAX_EXPECTATIONS:
+        return sums
+    known = subject.circuit.log_prob(codes)
+    cardinalities = subject.encoder.cardinalities_
+    for group, facts in parts:
+        may = np.ones(len(rows), np.bool_)
+        for variable, inside, _ in facts:
+            may &= inside | (codes[:, variable] < 0)
+        evidence = Evidence.rows(codes[may], cardinalities)
+        for variable, _, weights in facts:
+            unknown = codes[may, variable] < 0
+            evidence = evidence.likelihood(variable, np.where(unknown[:, None], weights, 1.0))
+        if not np.any(may):
+            continue
+        evidence = subject.taken(evidence)
+        weight = np.exp(subject.circuit.log_prob(evidence) - known[may])
+        weight *= outputs.weight[rows[may]]
+        some = weight > 0
+        mean = subject.mean(evidence[some])[0] if np.any(some) else np.zeros(0)
+        sums.weight[group] += weight.sum()
+        sums.output[group] += weight[some] @ (mean - outputs.center)
+    return sums
+
+
+def _parts(
+    outputs: TrainingOutputs, query: Query, cuts: Sequence[ColumnGroups], rows: Ints
+) -> list[_Part]:
+    """Return the boxes of the condition within each group of the columns."""
+    encoder = outputs.subject.encoder
+    boxes: list[list[tuple[int, Bools, Floats]]] = []
+    for box in query.boxes:
+        facts = []
+        for variable, subset in box:
+            numbers = query.numbers(outputs.rows, variable)[rows]
+            facts.append(
+                (variable, subset.contains(numbers), subset.weights(encoder.columns_[variable]))
+            )
+        boxes.append(facts)
+    codes = outputs.codes[rows]
+    sizes = [len(cut.labels) for cut in cuts]
+    parts = []
+    for group in range(int(np.prod(sizes, dtype=np.int64))):
+        own = []
+        for cut, index in zip(cuts, np.unravel_index(group, sizes) if sizes else (), strict=True):
+            of_value = cut.group == index
+            inside = of_value[codes[:, cut.variable]]
+            own.append((cut.variable, inside, of_value.astype(np.float64)))
+        parts += [_Part(group, [*facts, *own]) for facts in boxes]
+    return parts

@@ -1,0 +1,86 @@
+"""Rows with missing cells count in groups by the probability that they belong to them."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from expecta import ChowLiu, CircuitRegressor, Encoder
+
+N = 240
+
+
+@pytest.fixture(scope="module")
+def case():
+    """A model of rows with missing cells, all complete rows of values, and each row's share."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=N), "b": rng.choice(list("xyz"), N)})
+    X["c"] = np.where(rng.random(N) < 0.7, X["b"], rng.choice(list("xyz"), N))
+    y = X["a"] + 3.0 * (X["b"] == "x") + 0.3 * rng.normal(size=N)
+    X = X.mask(rng.random(X.shape) < 0.3)
+    density = ChowLiu(encoder=Encoder(max_bins=4))
+    model = CircuitRegressor(
+        density=density, max_bins=6, max_splits=2, penalties=(3.0,), calibration_rows=0
+    ).fit(X, y)
+    every = np.array(list(product(*map(range, model.encoder_.cardinalities_))), np.int32)
+    known = model.encoder_.codes(model.encoder_.read(X))
+    share = np.exp(model.refined_.circuit.log_prob(every))[None] * np.all(
+        (known[:, None] < 0) | (known[:, None] == every[None]), axis=2
+    )
+    return model, X, model.circuit_(every), every, share / share.sum(axis=1, keepdims=True)
+
+
+def mean_over_rows(case, inside):
+    """Mean of the output over rows, each counting by the share of its completions inside."""
+    _, _, g, _, share = case
+    weight = share * inside
+    return float((weight @ g).sum() / weight.sum())
+
+
+@pytest.mark.parametrize(
+    ("query", "inside"),
+    [
+        ("b == 'x'", lambda a, b, c: b == 0),
+        ("b == 'x' and c != 'x'", lambda a, b, c: (b == 0) & (c != 0)),
+        ("b == 'x' or c == 'y'", lambda a, b, c: (b == 0) | (c == 1)),
+        (None, lambda a, b, c: b >= 0),
+    ],
+)
+def test_the_mean_over_rows_agrees_with_enumeration(case, query, inside):
+    model, _, _, every, share = case
+    group = model.ask(query)
+    allowed = inside(*every.T)
+    assert group.rows_output == pytest.approx(mean_over_rows(case, allowed), rel=1e-9)
+    certain = np.count_nonzero(share @ allowed > 1 - 1e-9)
+    assert group.rows == certain
+    alone = model.ask(query, population="rows")
+    assert alone.mean == group.rows_output
+
+
+def test_an_interval_that_cuts_a_bin_counts_known_numbers_by_themselves(case):
+    model, X, g, every, share = case
+    edge = 0.5 * (X["a"].min() + X["a"].max()) + 0.123
+    group = model.ask(f"a > {edge} and b == 'x'")
+    column = model.encoder_.columns_[0]
+    weights = np.where(X["a"].isna().to_numpy()[:, None], column.between(edge, None), 1.0)
+    out = (X["a"] <= edge).to_numpy()
+    weight = share * weights[:, every[:, 0]] * (every[:, 1] == 0) * ~out[:, None]
+    assert group.rows_output == pytest.approx((weight @ g).sum() / weight.sum(), rel=1e-9)
+
+
+def test_the_parts_of_a_split_agree(case):
+    model, _, _, every, _ = case
+    parts = model.split("b", population="rows").to_frame()
+    for value, mean in zip("xyz", parts["mean"].to_numpy(), strict=True):
+        code = model.encoder_.columns_[1].code(value)
+        assert mean == pytest.approx(mean_over_rows(case, every[:, 1] == code), rel=1e-9)
+        assert mean == pytest.approx(model.ask(f"b == '{value}'", population="rows").mean, rel=1e-9)
+    for value in "xy":
+        code, other = (model.encoder_.columns_[i].code(value) for i in (1, 2))
+        inside = (every[:, 1] == code) & (every[:, 2] == other)
+        within = model.split("b", given=f"c == '{value}'", population="rows").to_frame()
+        found = within["mean"].to_numpy()[list("xyz").index(value)]
+        assert found == pytest.approx(mean_over_rows(case, inside), rel=1e-9)
