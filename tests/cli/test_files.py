@@ -81,7 +81,7 @@ def test_convert_there_and_back(circuits):
 def test_convert_keeps_the_vtree_of_others(circuits):
     folder, *_ = circuits
     Vtree.right_linear(4).save(folder / "b.vtree")
-    assert "another vtree" in bad("convert", folder / "a.pair", folder / "b.glc")
+    assert "is not the vtree" in bad("convert", folder / "a.pair", folder / "b.glc")
     assert Vtree.load(folder / "b.vtree") == Vtree.right_linear(4)
 
 
@@ -128,7 +128,7 @@ WRONG = [
     (["inspect", "newer.expecta"], "upgrade expecta"),
     (["ask", "none.expecta"], "there is no file"),
     (["ask", "."], "is a folder"),
-    (["inspect", "text.expecta"], "make a model by: expecta fit"),
+    (["inspect", "text.expecta"], "make a model with: expecta fit"),
     (["fit", "none.csv", "-t", "cost"], "there is no file"),
     (["fit", ".", "-t", "cost"], "is a folder"),
     (["fit", "empty.csv", "-t", "cost"], "the table is empty"),
@@ -136,10 +136,10 @@ WRONG = [
     (["fit", "ragged.csv", "-t", "cost"], "Expected 2 columns, got 1"),
     (["fit", "latin.csv", "-t", "cost"], "iconv"),
     (["fit", "twice.csv", "-t", "age"], "several columns 'age'"),
-    (["fit", "one.csv", "-t", "cost"], "no column beside the target"),
-    (["fit", "holes.csv", "-t", "cost", "--skip-unknown"], "unknown in every row"),
+    (["fit", "one.csv", "-t", "cost"], "no columns besides the target"),
+    (["fit", "holes.csv", "-t", "cost", "--skip-unknown"], "missing in every row"),
     (["fit", "fake.parquet", "-t", "cost"], "cannot be read as parquet"),
-    (["fit", "table.xyz", "-t", "cost"], "Its name may end in .csv"),
+    (["fit", "table.xyz", "-t", "cost"], "which may end in .csv"),
     (["fit", "people.csv", "-t", "costs"], "did you mean 'cost'"),
     (["fit", "people.csv", "-t", "cost", "--drop", "aeg"], "did you mean 'age'"),
     (["fit", "people.csv", "-t", "region", "--regress"], "leave --regress out"),
@@ -310,7 +310,7 @@ def test_tables_and_vtrees_are_not_written_over(place, circuits, tmp_path):
 def test_a_failed_conversion_writes_nothing(circuits):
     folder, *_ = circuits
     Vtree.balanced(3).save(folder / "b.vtree")
-    assert "another vtree" in bad("convert", folder / "a.pair", folder / "b.psdd")
+    assert "is not the vtree" in bad("convert", folder / "a.pair", folder / "b.psdd")
     assert not (folder / "b.psdd").exists()
 
 
@@ -325,3 +325,13 @@ def test_devices_stay(place, tmp_path):
     assert "</svg>" in received[0]
     assert (tmp_path / "pipe.svg").is_fifo()
     assert "is a folder" in bad("report", place / "cost.expecta", "-o", tmp_path)
+
+
+def test_reports_look_into_sensitive_columns(place, tmp_path):
+    path = tmp_path / "page.html"
+    good("report", place / "cost.expecta", "-o", path, "--sensitive", "smoker")
+    page = path.read_text(encoding="utf-8")
+    assert '<a href="#sensitive-1">' in page
+    assert '<h3 id="sensitive-1">' in page
+    good("report", place / "cost.expecta", "-o", path)
+    assert "sensitive-1" not in path.read_text(encoding="utf-8")

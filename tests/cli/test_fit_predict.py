@@ -89,7 +89,7 @@ def test_fit_tells_what_it_learned(place, tmp_path, monkeypatch):
     options = ["--density", "chow-liu", "--max-bins", 4]
     found = run("fit", "-", "--target", "cost", "--drop", "region", *options, stdin=text)
     assert found.exit_code == 0
-    assert "cost: a regressor, since it has numbers" in found.stdout
+    assert "cost: a regressor, because it has numbers" in found.stdout
     assert "120 rows and 2 columns: age, smoker" in found.stdout
     assert "expecta ask cost.expecta 'smoker == \"" in found.stdout
     assert (tmp_path / "cost.expecta").exists()
@@ -122,7 +122,7 @@ def test_fit_with_holes_in_the_target(tmp_path):
     table_files.write(table, str(tmp_path / "a.csv"))
     words = ["fit", tmp_path / "a.csv", "-t", "cost", "-o", tmp_path / "m", "--density", "chow-liu"]
     line = bad(*words)
-    assert "unknown in 2 row(s), the first of them row 3" in line
+    assert "unknown in 2 rows, the first of them row 3" in line
     assert "--skip-unknown" in line
     assert parsed(*words, "--skip-unknown")["rows"] == 38
 
@@ -177,7 +177,7 @@ def test_a_table_without_a_column_of_times(tmp_path):
     days = [f"2024-01-{1 + i % 28:02d}" for i in range(60)]
     table = {"day": days, "age": list(range(60)), "cost": [2.0 * i for i in range(60)]}
     path = tmp_path / "model.expecta"
-    CircuitRegressor(density=ChowLiu(), encoder=Encoder(kinds={"day": "date"}), max_splits=1).fit(
+    CircuitRegressor(density=ChowLiu(), encoder=Encoder(dates=["day"]), max_splits=1).fit(
         {name: table[name] for name in ("day", "age")}, table["cost"]
     ).save(path)
     found = parsed("predict", path, "-", stdin="age\n40\n")
@@ -198,7 +198,7 @@ def test_what_the_model_does_not_know_is_noted(place):
     text = "age,smoker\n40,perhaps\n30,yes\n"
     found = run("predict", place / "cost.expecta", "-", stdin=text)
     assert "no column 'region'" in found.stderr
-    assert "'smoker' has values that are not in the training data, in 1 row(s)" in found.stderr
+    assert "'smoker' has values that are not in the training data, in 1 row" in found.stderr
     first = csv.read_csv(pa.py_buffer(found.stdout.encode())).to_pydict()["cost_predicted"][0]
     model = CircuitRegressor.load(place / "cost.expecta")
     unknown = {"age": [40], "smoker": [None], "region": [None]}
@@ -256,3 +256,29 @@ def test_a_model_that_is_there_is_kept_unless_forced(tmp_path):
     assert "--force" in bad(*words)
     assert (tmp_path / "m.expecta").read_bytes() == first
     good(*words, "--force")
+
+
+def test_one_loss_by_one_name(tmp_path):
+    text = "a,b,y\n" + "".join(f"{i % 7},{i % 3},{'pq'[i * i % 5 < 2]}\n" for i in range(80))
+    (tmp_path / "t.csv").write_text(text)
+    file = tmp_path / "y.expecta"
+    learned = parsed("fit", tmp_path / "t.csv", "-t", "y", "-o", file, "--density", "chow-liu")
+    said = f"{learned['held_out_loss']:.3f} nats a row"
+    assert f"held-out loss {said}" in learned["summary"]
+    good("report", file, "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"Held-out loss: {said}" in page
+
+
+def test_missing_cells_that_carry_information_can_be_asked_about(tmp_path):
+    rows = "".join(f"{i % 9},{['low', '', 'high'][i % 3]},{i % 3}\n" for i in range(60))
+    (tmp_path / "t.csv").write_text(f"a,dose,y\n{rows}")
+    words = "fit", tmp_path / "t.csv", "-t", "y", "--regress", "--density", "chow-liu"
+    good(*words, "-o", tmp_path / "plain.expecta")
+    line = bad("ask", tmp_path / "plain.expecta", "dose is missing")
+    assert "--missing-is-value dose" in line
+    good(*words, "--missing-is-value", "dose", "-o", tmp_path / "m.expecta")
+    answer = parsed("ask", tmp_path / "m.expecta", "dose is missing")
+    assert answer["rows"] == 20
+    assert abs(answer["mean"] - 1.0) < 0.1
+    assert "no column 'dos'" in bad(*words, "--missing-is-value", "dos", "--force")

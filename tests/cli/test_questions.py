@@ -76,7 +76,16 @@ def test_a_part_of_a_check_and_a_check_without_rows(place):
         words = "check", place / "cost.expecta", place / "rows.csv", "--show", part
         assert good(*words) == f"{getattr(want, part)}\n"
         assert parsed(*words) == json.loads(json.dumps(plain(getattr(want, part))))
-    assert "holds no training rows" in bad("check", place / "cost.expecta")
+    assert "has no training rows" in bad("check", place / "cost.expecta")
+
+
+def test_a_check_of_a_density_that_was_saved_by_itself(place, tmp_path):
+    density = CircuitRegressor.load(place / "cost.expecta").density_
+    density.save(tmp_path / "density.expecta")
+    words = "check", tmp_path / "density.expecta"
+    want = density.check(TABLE)
+    assert good(*words, place / "rows.csv") == f"{want}\n"
+    assert "has no training rows" in bad(*words)
 
 
 def test_next_of_a_query(place):
@@ -96,7 +105,7 @@ def test_rows_by_number(place):
     words = ["explain", place / "cost.expecta", place / "rows.csv"]
     every, one = parsed(*words), parsed(*words, "--row", 2)
     assert np.allclose(one["values"][0], every["values"][2])
-    assert "rows are numbered 0 to 3" in bad(*words, "--row", 4)
+    assert "rows have the indices 0 to 3" in bad(*words, "--row", 4)
 
 
 WRONG = [
@@ -110,14 +119,14 @@ WRONG = [
     (["next", "M", "--row", "smoker=maybe"], "it takes 'no', 'yes'"),
     (["next", "M", "--row", "age"], "write a row as age=40,smoker=yes"),
     (["next", "M", "--row", "age=1,age=2"], "named twice"),
-    (["next", "M", "age < 30", "--row", "age=40"], "give one of them"),
+    (["next", "M", "age < 30", "--row", "age=40"], "give only one of them"),
     (["next", "M", "--cost", "age"], "write costs as age=1,bmi=20"),
-    (["next", "M", "--cost", "age=0"], "a cost is a finite number above zero"),
-    (["explain", "M"], "write one: --row age=40,smoker=yes"),
+    (["next", "M", "--cost", "age=0"], "a cost must be a finite number above zero"),
+    (["explain", "M"], "or one row: --row age=40,smoker=yes"),
     (["explain", "M", "ROWS", "--row", "age=40"], "no table is needed"),
     (["audit", "M", "--sensitive", "sex"], "there is 'age', 'smoker', 'region'"),
     (["predict", "M", "ROWS", "--proba"], "this model predicts numbers"),
-    (["predict", "M", "ROWS", "--interval", "2"], "coverage lies between 0 and 1"),
+    (["predict", "M", "ROWS", "--interval", "2"], "coverage must be between 0 and 1"),
 ]
 
 

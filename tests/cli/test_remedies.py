@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv as reader
 import io
+import re
 import shlex
 import subprocess
 
@@ -95,7 +96,7 @@ def test_models_are_files(place, tmp_path, monkeypatch):
         assert "standard input" in bad(*words)
     for words in (["report", "-o"], ["draw", "-o"], ["convert"]):
         line = bad(words[0], place / "cost.expecta", *words[1:], "-")
-        assert "name a file" in line
+        assert "name of a file" in line
     assert not list(tmp_path.iterdir())
 
 
@@ -140,7 +141,7 @@ def test_numbers_stay_numbers_of_the_model(place):
 
 def test_index_of_pandas(tmp_path):
     found = fitted(tmp_path, lines(",b,y", 20, lambda i: f"{i},{i % 3},{i}"))
-    assert "column_1 numbers the rows; it is left out" in found.stderr
+    assert "only numbers the rows, so it is ignored" in found.stderr
     model = tmp_path / "m.expecta"
     assert [one["name"] for one in parsed("inspect", model)["columns"]] == ["b"]
     assert good("predict", model, tmp_path / "a.csv").startswith(",b,y,y_predicted\n")
@@ -187,10 +188,10 @@ def test_no_command_is_help():
 
 
 WRONG = [
-    (["predict", "people.csv", "cost.expecta"], "the model comes first"),
-    (["ask", "people.csv"], "the model comes first"),
-    (["sufficient", "cost.expecta", "rows.csv", "--threshold", "1"], "which of the 4 rows?"),
-    (["explain", "cost.expecta", "rows.csv", "--row", "-1"], "rows are numbered 0 to 3"),
+    (["predict", "people.csv", "cost.expecta"], "give the model first"),
+    (["ask", "people.csv"], "give the model first"),
+    (["sufficient", "cost.expecta", "rows.csv", "--threshold", "1"], "the table has 4 rows"),
+    (["explain", "cost.expecta", "rows.csv", "--row", "-1"], "rows have the indices 0 to 3"),
     (["predict", "cost.expecta", "rows.csv", "--interval", "90"], "as a share: 0.9"),
     (["predict", "cost.expecta", "rows.csv", "--interval", "nan"], "between 0 and 1"),
     (["predict", "cost.expecta", "rows.csv", "-o", "out.xlsx"], "may end in .csv"),
@@ -200,7 +201,7 @@ WRONG = [
     (["ask", "cost.expecta", "--of", "x"], "leave --of x out"),
     (["fit", "people.csv", "-t", "cost", "-t", "age"], "fit one model for each"),
     (["fit", "people.csv", "-t", "cost", "--drop", "cost"], "cannot be dropped"),
-    (["fit", "unknown.csv", "-t", "y"], "name another column"),
+    (["fit", "unknown.csv", "-t", "y"], "choose another column"),
     (["fit", "commas.csv", "-t", "y"], "decimal commas?"),
     (["fit", "commas.csv", "-t", "y", "--regress"], "decimal commas?"),
     (["fit", "names.csv", "-t", "y"], "--classify"),
@@ -225,7 +226,7 @@ def wrong(place, tmp_path_factory):
     (folder / "ragged.csv").write_text("a,y\n1,2\n3\n")
     (folder / "wide.csv").write_text(text, encoding="utf-16")
     (folder / "unknown.csv").write_text("a,y\n1,\n2,\n")
-    (folder / "commas.csv").write_text(lines("a;y", 20, lambda i: f"{i};{i},5"))
+    (folder / "commas.csv").write_text(lines("a,y", 20, lambda i: f'{i},"{i},5"'))
     (folder / "names.csv").write_text(lines("a,y", 20, lambda i: f"{i},n{i}"))
     (folder / "sixty.csv").write_text(lines("a,y", 180, lambda i: f"{i},n{i % 60}"))
     return folder
@@ -246,9 +247,77 @@ def test_only_what_can_be_written_is_named(place):
     assert "json" not in line
 
 
-def test_inputs_with_decimal_commas_are_noted(tmp_path):
+def test_decimal_commas_are_noted_or_read(tmp_path):
+    quoted = lines("a,y", 20, lambda i: f'"{i % 4},5",{i}')
+    found = fitted(tmp_path, quoted)
+    assert "decimal=',', or --decimal ," in found.stderr
+    model = tmp_path / "m.expecta"
+    assert parsed("inspect", model)["columns"][0]["kind"] == "category"
+    read = fitted(tmp_path, quoted, "--decimal", ",")
+    assert "--decimal" not in read.stderr
+    assert parsed("inspect", model)["columns"][0]["kind"] == "number"
+    first = parsed("predict", model, "-", stdin='a\n"0,5"\n')["rows"]
+    assert (
+        first
+        == parsed(
+            "predict",
+            model,
+            "-",
+            stdin="a\n0.5\n",
+        )["rows"]
+    )
     found = fitted(tmp_path, lines("a;y", 20, lambda i: f"{i % 4},5;{i}"))
-    assert "column 'a' is text: decimal commas?" in found.stderr
+    assert "numbers are read with decimal commas" in found.stderr
+    assert parsed("inspect", model)["columns"][0]["kind"] == "number"
+    assert parsed("predict", model, "-", stdin="a;b\n0,5;\n")["rows"] == first
+
+
+def test_options_on_columns_settle_what_notes_tell(tmp_path):
+    def row(i):
+        hours = "?" if i % 9 == 0 else 20 + i % 7
+        return f"{98001 + 3 * (i % 5)}|{hours}|{1 + i % 28:02d}/{1 + i % 12:02d}/2014|{i}"
+
+    text, model = lines("zipcode|hours|sold|y", 60, row), tmp_path / "m.expecta"
+    found = fitted(tmp_path, text)
+    options = re.findall(r"(--(?:na|categorical|date)) (\S+)", found.stderr)
+    assert {name for name, _ in options} == {"--na", "--categorical", "--date"}
+    words = [word.strip("'") for option in options for word in option]
+    assert "--" not in fitted(tmp_path, text, *words).stderr
+    kinds = [column["kind"] for column in parsed("inspect", model)["columns"]]
+    assert kinds == ["category", "integer", "date"]
+    # what was said of the training rows holds for those to come
+    new = "zipcode|hours|sold\n98001|?|31/01/2014\n98001||2014-01-31\n"
+    rows = parsed("predict", model, "-", stdin=new.replace("2014-01-31", "31/01/2014"))["rows"]
+    assert rows[0] == rows[1]
+    assert "date of the format" in bad("predict", model, "-", stdin=new)
+    assert "the target" in run("fit", tmp_path / "a.csv", "-t", "y", "--numeric", "y").stderr
+    assert (
+        "did you mean 'sold'" in run("fit", tmp_path / "a.csv", "-t", "y", "--date", "solt").stderr
+    )
+
+
+def test_times_without_dashes_are_times(tmp_path):
+    text = lines("sold,y", 40, lambda i: f"2014{1 + i % 12:02d}{1 + i % 28:02d}T000000,{i}")
+    assert "sold" not in fitted(tmp_path, text).stderr
+    model = tmp_path / "m.expecta"
+    assert parsed("inspect", model)["columns"][0]["kind"] == "datetime"
+    both = "sold\n20140203T000000\n", "sold\n2014-02-03\n"
+    first, second = (parsed("predict", model, "-", stdin=text)["rows"] for text in both)
+    assert first == second
+
+
+def test_separators_and_what_they_may_be(tmp_path):
+    plain = lines("a,b,y", 20, lambda i: f"{i},{i % 3},{i}")
+    for sign, words in (
+        ("\t", ()),
+        ("|", ()),
+        ("\t", ("--separator", "tab")),
+        (":", ("--separator", ":")),
+    ):
+        fitted(tmp_path, plain.replace(",", sign), *words)
+        assert len(parsed("inspect", tmp_path / "m.expecta")["columns"]) == 2
+    assert "one character" in bad("fit", tmp_path / "a.csv", "-t", "y", "--separator", "ab")
+    assert ". or ," in bad("fit", tmp_path / "a.csv", "-t", "y", "--decimal", ";")
 
 
 # -- what is true of few rows ---------------------------------------------------------------
@@ -259,11 +328,11 @@ def test_constant_targets_and_single_rows(tmp_path):
     assert "the target is the same in all rows" in found.stdout
     assert "nan" not in found.stdout
     found = fitted(tmp_path, "a,y\n1,5\n")
-    assert "a single row" in found.stdout
-    assert "held out" not in found.stdout
+    assert "there is one row" in found.stdout
+    assert "held-out" not in found.stdout
     assert "nan" not in found.stdout
     model = tmp_path / "m.expecta"
     found = run("predict", model, "-", "--interval", 0.9, stdin="a\n1\n")
     assert "too few training rows for 90% intervals" in found.stderr
     found = fitted(tmp_path, lines("a,y", 12, lambda i: f"{i % 3},yes"))
-    assert "all rows have one class" in found.stdout
+    assert "all rows have the same class" in found.stdout

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import pytest
 from pyarrow import csv
 
@@ -56,3 +59,17 @@ def test_bench():
     found = parsed("bench", "quick")
     assert all(one["agrees"] for one in found["measured"])
     assert all(one["seconds"] > 0 for one in found["measured"])
+
+
+def test_the_demo_writes_elsewhere_where_its_folder_cannot_be_made(tmp_path, monkeypatch):
+    pytest.importorskip("rich")
+    path = Path(__file__).parents[2] / "examples" / "demo.py"
+    spec = importlib.util.spec_from_file_location("example_demo", path)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    monkeypatch.chdir(tmp_path)
+    assert example.output_folder() == Path("build/demo")
+    monkeypatch.setattr(example, "BUILD", tmp_path / "file" / "demo")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(example.tempfile, "tempdir", str(tmp_path))
+    assert example.output_folder().parent == tmp_path

@@ -11,7 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 from expecta import __version__
-from expecta.cli import file_commands, fitting, predicting, questions, serving
+from expecta.cli import file_commands, fitting, predicting, questions, serving, wrapping
+from expecta.cli.csv_options import with_csv_options
 from expecta.cli.output import note, one_line, refuse_overwriting
 
 
@@ -107,11 +108,15 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 PANELS: Mapping[str, Mapping[str, Callable[..., None]]] = {
-    "Learn and predict": {"fit": fitting.fit, "predict": predicting.predict},
+    "Learn and predict": {
+        "fit": fitting.fit,
+        "wrap": wrapping.wrap,
+        "predict": predicting.predict,
+    },
     "Ask a model": {**questions.COMMANDS, "serve": serving.serve},
     "Files": file_commands.FILE_COMMANDS,
     "Try it": file_commands.TRY_COMMANDS,
 }
 for panel, commands in PANELS.items():
     for name, command in commands.items():
-        app.command(name, rich_help_panel=panel)(_guarded(command))
+        app.command(name, rich_help_panel=panel)(with_csv_options(_guarded(command)))

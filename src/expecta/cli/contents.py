@@ -98,7 +98,7 @@ class Contents:
         if not beside.exists():
             self.vtree.save(beside)
         elif not _same_nodes(Vtree.load(beside), self.vtree):
-            raise DomainError(f"{beside} is another vtree than that of {path}; move it away first")
+            raise DomainError(f"{beside} is not the vtree of {path}; move it away first")
         self.part(part).save(path)
         return [str(path), str(beside)]
 
@@ -112,7 +112,9 @@ def read(path: Path, vtree_file: Path | None = None) -> Contents:
     """Read a file of any kind that Expecta knows."""
     if str(path) == "-" or path.is_fifo():
         given = "standard input" if str(path) == "-" else f"{path}, a pipe"
-        raise DomainError(f"models and circuits are not read from {given}; name a file")
+        raise DomainError(
+            f"models and circuits cannot be read from {given}; give the name of a file"
+        )
     data = read_bytes(path)
     if not Container.recognises(data):
         return _read_text(path, vtree_file)
@@ -171,8 +173,8 @@ def _read_text(path: Path, vtree_file: Path | None) -> Contents:
     ending = path.suffix.lower()
     if ending not in TEXT:
         raise DomainError(
-            f"{path} is no file of Expecta's, and does not end in {', '.join(TEXT)}; "
-            f"make a model by: expecta fit"
+            f"{path} is not an Expecta file, and does not end in {', '.join(TEXT)}; "
+            f"make a model with: expecta fit"
         )
     if ending == ".vtree":
         return Contents(path, "text vtree", Vtree.load(path))

@@ -12,12 +12,13 @@ import numpy as np
 
 from expecta.ask.groups import Comparison
 from expecta.ask.printed_answer import text_table
+from expecta.batches.predict_batches import with_columns
 from expecta.cli import table_files
 from expecta.cli.learning import Task, held_out, learn
 from expecta.cli.output import draw_plot
-from expecta.cli.predicting import predictions
 from expecta.datasets import load_insurance
 from expecta.estimators.circuit_estimator import CircuitEstimator
+from expecta.estimators.row_predictions import predict_rows
 
 Say = Callable[[str], None]
 
@@ -108,11 +109,10 @@ def _predict(model: CircuitEstimator, held: Any, folder: Path, say: Say) -> dict
     }
     table = pa.table(hidden)
     table_files.write(table, str(folder / "incomplete.csv"))
-    added = predictions(model, table, std=True, interval=0.9)
-    for name, values in added.items():
-        table = table.append_column(name, [values])
+    added = predict_rows(model, table, std=True, interval=0.9).to_arrow()
+    table = with_columns(table, added)
     table_files.write(table, str(folder / "predictions.csv"))
-    low, high = (np.asarray(added[f"charges_{end}"]) for end in ("low", "high"))
+    low, high = (np.asarray(added.column(f"charges_{end}")) for end in ("low", "high"))
     inside = float(np.mean((low <= charges) & (charges <= high)))
     say(f"\nPredicting for the {HELD_OUT}, {MISSING_SHARE:.0%} of the cells unknown, for example:")
     shown = table.slice(0, 5).to_pydict()

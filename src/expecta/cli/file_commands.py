@@ -81,16 +81,22 @@ def report(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page: .html.")],
     title: Annotated[str | None, typer.Option(help="Its title.")] = None,
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL", help="A sensitive column: how much the output depends on it; repeatable."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Write a page about a model: what it learned, and what it says of whom."""
+    """Write a page about a model: what it learned, and what it predicts for which groups."""
     from expecta.cli.models import load
 
     path = writable(output)
     estimator = load(model)
     from expecta.report import write_report
 
-    write_report(estimator, path, title=title)
+    write_report(estimator, path, title=title, sensitive=sensitive)
     _written([str(path)], "a report", json)
 
 
@@ -104,7 +110,8 @@ def convert(
         ),
     ],
     part: Annotated[
-        FilePart | None, typer.Option(help="What of the file, for Expecta's own format.")
+        FilePart | None,
+        typer.Option(help="The part of the file to write, for Expecta's own format."),
     ] = None,
     vtree_file: VtreeFile = None,
     json: Json = False,
@@ -136,7 +143,7 @@ class Length(StrEnum):
 def demo(
     folder: Annotated[
         Path | None,
-        typer.Argument(help="Where to keep what it writes; by default a temporary folder."),
+        typer.Argument(help="The folder to write to; by default a temporary one."),
     ] = None,
     json: Json = False,
 ) -> None:

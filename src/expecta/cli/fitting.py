@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from expecta.cli.csv_options import csv_options
 from expecta.cli.options import Json
 from expecta.cli.output import document, note, refuse_overwriting, say, writable
 from expecta.common.errors import DomainError
+from expecta.common.text import counted
 
 if TYPE_CHECKING:
     from expecta.cli.learning import Task
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from expecta.tables.column import Column
 
 TEXT_KINDS = ("category", "boolean")
+MAX_EXAMPLE_VALUES = 20  # of a column that is asked about in an example, where there is one
 
 
 class DensityName(StrEnum):
@@ -48,25 +51,53 @@ def fit(
     classify: Annotated[
         bool | None,
         typer.Option(
-            "--classify/--regress", help="Classes or numbers? By default the target decides."
+            "--classify/--regress",
+            help="Predict classes or numbers; by default decided by the target.",
         ),
     ] = None,
     drop: Annotated[
-        list[str] | None, typer.Option(metavar="COL", help="A column to leave out; repeatable.")
+        list[str] | None, typer.Option(metavar="COL", help="A column to ignore; repeatable.")
     ] = None,
     density: Annotated[
-        DensityName, typer.Option(help="Which density of the inputs to learn.")
+        DensityName, typer.Option(help="The kind of density of the inputs.")
     ] = DensityName.tree,
-    max_bins: Annotated[int, typer.Option(min=2, help="Most bins of a column of numbers.")] = 256,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL", help="A column of categories, such as codes; repeatable."),
+    ] = None,
+    numeric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL", help="A column of numbers, such as 1,234.5; repeatable."),
+    ] = None,
+    date: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL[=FORMAT]", help="A column of dates: sold=%d/%m/%Y; repeatable."),
+    ] = None,
+    missing_is_value: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL", help="A column whose missing cells carry information; repeatable."
+        ),
+    ] = None,
+    max_categories: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Maximum number of categories per column; by default 64 to 256, by the rows.",
+        ),
+    ] = None,
+    max_bins: Annotated[
+        int, typer.Option(min=2, help="Maximum number of bins per column of numbers.")
+    ] = 256,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")] = 0,
     rows: Annotated[
-        bool, typer.Option("--rows", help="Keep the training rows in the file, not only sums.")
+        bool, typer.Option("--rows", help="Store the training rows in the file, not only sums.")
     ] = False,
     skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Leave out rows whose target is unknown.")
+        bool, typer.Option("--skip-unknown", help="Skip rows whose target is missing.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", "-f", help="Write over a file that is there already.")
+        bool, typer.Option("--force", "-f", help="Overwrite an existing file.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     json: Json = False,
@@ -78,13 +109,27 @@ def fit(
 
     wanted = _target(target, drop or [])
     path = _output(output, wanted, table)
-    given = _without_index(table_files.read(table), wanted, quiet)
-    _check_columns(given, [wanted, *(drop or [])])
+    dates = dict(_date(text) for text in date or [])
+    texts, numbers = [*(categorical or []), *dates], numeric or []
+    given = _without_index(table_files.read(table, texts, numbers), wanted, quiet)
+    _check_columns(given, [wanted, *(drop or []), *texts, *numbers, *(missing_is_value or [])])
+    options = {
+        "categorical": categorical,
+        "numeric": numeric,
+        "dates": dates,
+        "na": list(csv_options().na),
+        "decimal": csv_options().decimal,
+        "max_categories": max_categories,
+        "missing_is_value": missing_is_value,
+    }
     task = Task.from_table(given, wanted, drop or [], classify, skip_unknown)
+    cells = _inputs_only(options, task.table.column_names, wanted)
     if path.is_file() and not force:
-        raise DomainError(f"{path} is there already; write over it with --force, or name another")
+        raise DomainError(
+            f"{path} already exists; overwrite it with --force, or choose another name"
+        )
     with config_context(progress=False if quiet else None):
-        model = learn(task, density.value, max_bins, seed)
+        model = learn(task, density.value, max_bins, seed, cells)
     model.save(path, rows=rows)
     if quiet and not json:
         return
@@ -95,6 +140,29 @@ def fit(
         _tell(learned, table)
 
 
+def _date(text: str) -> tuple[str, str | None]:
+    """Read ``sold`` or ``sold=%d/%m/%Y``."""
+    name, equals, form = text.partition("=%")
+    return (name, f"%{form}") if equals else (text, None)
+
+
+def _inputs_only(options: dict[str, Any], inputs: list[str], target: str) -> dict[str, Any]:
+    """Return the options that were given, of columns that the model learns from."""
+    cells: dict[str, Any] = {}
+    for option, value in options.items():
+        if option in ("categorical", "numeric", "dates", "missing_is_value") and value:
+            if target in value:
+                raise DomainError(f"{target!r} is the target; use --classify or --regress for it")
+            value = (
+                {n: value[n] for n in inputs if n in value}
+                if option == "dates"
+                else [n for n in inputs if n in value]
+            )
+        if value:
+            cells[option] = value
+    return cells
+
+
 def _target(names: list[str], drop: list[str]) -> str:
     """Return the one column to predict."""
     if len(names) > 1:
@@ -102,12 +170,12 @@ def _target(names: list[str], drop: list[str]) -> str:
             f"a model has one target, not {', '.join(map(repr, names))}; fit one model for each"
         )
     if names[0] in drop:
-        raise DomainError(f"the target {names[0]!r} cannot be dropped too; leave --drop of it out")
+        raise DomainError(f"the target {names[0]!r} cannot be dropped; remove it from --drop")
     return names[0]
 
 
 def _output(output: Path | None, target: str, table: str) -> Path:
-    """Return the model's file, which is no table."""
+    """Return the model's file, which is not a table."""
     from expecta.cli.table_files import is_table
 
     plain = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in target)
@@ -117,7 +185,7 @@ def _output(output: Path | None, target: str, table: str) -> Path:
         raise DomainError("a model needs a file: -o model.expecta")
     refuse_overwriting(path, [table])
     if is_table(str(path)):
-        raise DomainError(f"{path} is the name of a table, and a model is not one; try {example}")
+        raise DomainError(f"{path} has the ending of a table, not of a model; try {example}")
     return writable(path)
 
 
@@ -130,7 +198,7 @@ def _without_index(table: Any, target: str, quiet: bool) -> Any:
     if cells not in (list(range(n)), list(range(1, n + 1))):
         return table
     if not quiet:
-        note(f"{first} numbers the rows; it is left out")
+        note(f"column {first!r} only numbers the rows, so it is ignored")
     return table.drop_columns([first])
 
 
@@ -170,15 +238,16 @@ def _tell(learned: dict[str, Any], table: str) -> None:
     """Print what was learned, and what to try next."""
     say(f"{learned['target']}: {learned['why']}")
     say(
-        f"learned from {learned['rows']} rows and {len(learned['columns'])} columns: "
+        f"learned from {counted(learned['rows'], 'row')} and "
+        f"{counted(len(learned['columns']), 'column')}: "
         f"{', '.join(learned['columns'])}"
     )
     say(f"density: {learned['density']}")
     for line in learned["density_check"]:
         say(f"  {line}")
-    say(f"circuit: {learned['splits']} split(s); {learned['summary']}")
+    say(f"circuit: {counted(learned['splits'], 'split')}; {learned['summary']}")
     if learned["skipped_rows"]:
-        note(f"{learned['skipped_rows']} row(s) without a target were left out")
+        note(f"{counted(learned['skipped_rows'], 'row')} without a target skipped")
     for text in learned["notes"]:
         note(text)
     kept = "the training rows" if learned["rows_in_file"] else "sums over groups of training rows"
@@ -189,10 +258,11 @@ def _tell(learned: dict[str, Any], table: str) -> None:
 
 
 def _example(model: CircuitEstimator, table: Any) -> tuple[str, str] | None:
-    """Return a column to ask about, categories first, and a condition that can be asked."""
+    """Return a column to ask about, categories of few values first, and a condition on it."""
     from expecta.ask.language.query import Query
 
-    for column in sorted(model.encoder_.columns_, key=lambda c: c.kind not in TEXT_KINDS):
+    few = sorted(model.encoder_.columns_, key=lambda c: c.cardinality > MAX_EXAMPLE_VALUES)
+    for column in sorted(few, key=lambda c: c.kind not in TEXT_KINDS):
         values = table.column(column.name).drop_null()
         if not len(values):
             continue

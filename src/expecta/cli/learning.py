@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from expecta.common.errors import DomainError
-from expecta.common.text import number
-from expecta.densities import PSDD, ChowLiu
+from expecta.common.text import counted, number
+from expecta.densities import PSDD, ChowLiu, LatentTree
 from expecta.estimators import CircuitClassifier, CircuitRegressor
 from expecta.estimators.circuit_estimator import CircuitEstimator
 
 MAX_CLASS_NUMBERS = 10  # different numbers that may be classes
 MAX_CLASSES = 50  # different texts that are classes, not names
 COMMAS = r"^\s*[-+]?\d+(\.\d{3})*,\d+\s*$"  # such as 0,5 or 1.000,5
-POINTS = "decimal commas? Write its numbers with points, as 0.5"
+POINTS = "decimal commas? Read them by --decimal ,"
 MAJORITY = 0.5  # share of cells that tells what a column is
 
 
@@ -46,31 +46,21 @@ class Task:
         skipped = int(np.count_nonzero(~known))
         if skipped == len(known):
             raise DomainError(
-                f"the target {target!r} is unknown in every row; fill it in, or name another column"
+                f"the target {target!r} is missing in every row; fill it in, or choose another "
+                f"column"
             )
         if skipped and not skip:
             raise DomainError(
-                f"the target {target!r} is unknown in {skipped} row(s), the first of them row "
-                f"{int(np.argmin(known))}; remove them, or leave them out by --skip-unknown"
+                f"the target {target!r} is unknown in {counted(skipped, 'row')}, the first of them "
+                f"row {int(np.argmin(known))}; remove them, or leave them out by --skip-unknown"
             )
         table = table.filter(pa.array(known))
         inputs = table.drop_columns(list({target, *drop}))
         if not inputs.num_columns:
-            raise DomainError(f"the table has no column beside the target {target!r}; add some")
+            raise DomainError(f"the table has no columns besides the target {target!r}; add some")
         y = table.column(target)
         classify, why, notes = _kind(y, target, classify)
-        return cls(inputs, y, target, classify, why, skipped, (*notes, *_doubts(inputs)))
-
-
-def _doubts(table: Any) -> list[str]:
-    """Return notes on columns of texts that may be meant as numbers."""
-    notes = []
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if _share(column, COMMAS) > MAJORITY:
-            notes.append(f"column {name!r} is text: {POINTS}")
-        elif _share(column, r"^\d+$") == 1 and _share(column, r"^0\d") > 0:
-            notes.append(f"column {name!r} has leading zeros, so it is text: codes, not numbers")
-    return notes
+        return cls(inputs, y, target, classify, why, skipped, notes)
 
 
 def _share(column: Any, pattern: str) -> float:
@@ -90,7 +80,7 @@ def _kind(y: Any, name: str, classify: bool | None) -> tuple[bool, str, tuple[st
     values = len(y.unique())
     numeric = pa.types.is_integer(y.type) or pa.types.is_floating(y.type)
     numeric = numeric or pa.types.is_decimal(y.type)
-    classes = "a classifier, since it has classes"
+    classes = "a classifier, because it has classes"
     commas = _share(y, COMMAS) > MAJORITY
     if classify is False and not numeric:
         raise DomainError(
@@ -103,10 +93,11 @@ def _kind(y: Any, name: str, classify: bool | None) -> tuple[bool, str, tuple[st
     if numeric:
         notes: tuple[str, ...] = ()
         if values <= MAX_CLASS_NUMBERS:
-            notes = (f"the target {name!r} has {values} values; if these are classes: --classify",)
-        return False, "a regressor, since it has numbers", notes
+            few = counted(values, "value")
+            notes = (f"the target {name!r} has {few}; if these are classes: --classify",)
+        return False, "a regressor, because it has numbers", notes
     if pa.types.is_boolean(y.type):
-        return True, "a classifier, since it is true or false", ()
+        return True, "a classifier, because it is true or false", ()
     if commas:
         raise DomainError(f"the target {name!r} is text: {POINTS}")
     if values > min(MAX_CLASSES, max(MAX_CLASS_NUMBERS, MAJORITY * len(y))):
@@ -114,7 +105,7 @@ def _kind(y: Any, name: str, classify: bool | None) -> tuple[bool, str, tuple[st
             f"the target {name!r} has {values} different values in {len(y)} rows that are no "
             f"numbers; name another column, or pass --classify if they are classes"
         )
-    return True, f"{classes}: {values} different ones, no numbers", ()
+    return True, f"{classes}: {counted(values, 'different value')} that are not numbers", ()
 
 
 def _fractions(y: Any) -> bool:
@@ -123,13 +114,17 @@ def _fractions(y: Any) -> bool:
     return bool(np.any(values != np.rint(values)))
 
 
-def learn(task: Task, density: str, max_bins: int, seed: int) -> CircuitEstimator:
-    """Learn a regressor or a classifier."""
+def learn(
+    task: Task, density: str, max_bins: int, seed: int, cells: Mapping[str, Any] | None = None
+) -> CircuitEstimator:
+    """Learn a regressor or a classifier; ``cells`` are options of the encoder."""
     import narwhals as nw
 
     kind: type[CircuitEstimator] = CircuitClassifier if task.classify else CircuitRegressor
     chosen = {"tree": None, "psdd": PSDD(random_state=seed), "chow-liu": ChowLiu()}[density]
     model = kind(density=chosen, max_bins=max_bins, random_state=seed)
+    if cells:
+        model.set_params(encoder=(chosen or LatentTree()).default_encoder().set_params(**cells))
     # a series of narwhals has a name, which a column of Arrow has not
     y = nw.from_native(_values(task.y), series_only=True).alias(task.target)
     return model.fit(task.table, y)
@@ -156,14 +151,13 @@ def held_out(model: CircuitEstimator) -> dict[str, Any]:
         summary = _summary(noise, spread, explained, len(model.training_rows_.target))
         return {"noise": noise, "target_std": spread, "explained": explained, "summary": summary}
     assert isinstance(model, CircuitClassifier)
-    tried = [loss for losses in model.validation_.values() for loss in losses.values()]
-    loss = min(tried, default=np.nan)
+    loss = model.held_out_loss_
     classes = ", ".join(map(str, model.classes_.tolist()[:12]))
-    measured = f"on rows held out its loss is {number(loss)} nats per class"
+    measured = f"held-out loss {loss:.3f} nats a row"
     if len(model.classes_) == 1:
-        measured = "all rows have one class, so it predicts that always"
-    elif not tried:
-        measured = "there are too few rows to hold some out"
+        measured = "all rows have the same class, which is always predicted"
+    elif np.isnan(loss):
+        measured = "there are too few rows to hold any out"
     summary = f"{measured}; classes: {classes}"
     return {"held_out_loss": loss, "classes": model.classes_.tolist(), "summary": summary}
 
@@ -171,10 +165,11 @@ def held_out(model: CircuitEstimator) -> dict[str, Any]:
 def _summary(noise: float, spread: float, explained: float, rows: int) -> str:
     """Write how well a regressor does."""
     if rows == 1:
-        return "a single row: it predicts that row's target, and its error is unknown"
+        return "there is one row: its target is always predicted, and the error is unknown"
     if not spread > 0:
-        return "the target is the same in all rows, and so are predictions"
+        return "the target is the same in all rows, and is always predicted"
+    share = f"{explained:.0%}" if explained > 0 else "none"
     return (
-        f"on rows held out its error is {number(noise)} (root mean square), where the target "
-        f"varies by {number(spread)}: {explained:.0%} of the variance is explained"
+        f"on held-out rows the root mean squared error is {number(noise)}, and the standard "
+        f"deviation of the target {number(spread)}: {share} of the variance is explained"
     )

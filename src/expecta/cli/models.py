@@ -8,30 +8,41 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-import numpy as np
-
 from expecta.cli import table_files
 from expecta.cli.output import note
 from expecta.common.errors import DomainError, FormatError
+from expecta.common.file_input import read_bytes
 from expecta.common.text import suggestion
+from expecta.densities import Density
 from expecta.estimators.expected_estimator import ExpectedEstimator
+from expecta.files.container import Container
 from expecta.tables.category_column import CategoryColumn
 from expecta.tables.column import Column
+from expecta.tables.estimator_inputs import read_inputs
 from expecta.tables.row_reader import arrow_columns
-
-MAX_SHOWN = 3  # unseen values that a note names
+from expecta.tables.unfamiliar_cells import UnfamiliarCounts
 
 
 def load(path: Path) -> ExpectedEstimator:
     """Read a model that ``expecta fit``, or an estimator's ``save``, wrote."""
     if str(path) == "-":
-        raise DomainError("models are not read from standard input; name the model's file")
+        raise DomainError("models cannot be read from standard input; give the name of a file")
     try:
         return ExpectedEstimator.load(path)
     except FormatError:
         if not table_files.is_table(str(path)):
             raise
-        raise DomainError(f"{path} is a table; the model comes first: MODEL, then TABLE") from None
+        raise DomainError(f"{path} is a table; give the model first, then the table") from None
+
+
+def load_density(path: Path) -> Density | None:
+    """Read a density that was saved by itself; None where a file holds something else."""
+    if not path.is_file():
+        return None
+    data = read_bytes(path)
+    if not Container.recognises(data) or Container.from_bytes(str(path), data).kind != "density":
+        return None
+    return Density.load(path)
 
 
 def load_for(path: Path, of: str | None) -> ExpectedEstimator:
@@ -54,17 +65,26 @@ def load_for(path: Path, of: str | None) -> ExpectedEstimator:
     return model
 
 
-def read_rows(model: ExpectedEstimator, path: str, *, typed: bool = False) -> tuple[Any, Any]:
-    """Read a table, and return it as it was written and as the model takes it.
+def read_rows(model: ExpectedEstimator | Density, path: str) -> Any:
+    """Read a table as the model takes it."""
+    table, _ = table_files.read_both(path, *column_types(model))
+    rows, missing = arrow_columns(table, [column.name for column in model.encoder_.columns_])
+    if missing:
+        note(f"the table has no column {', '.join(map(repr, missing))}: missing in every row")
+    unlike = UnfamiliarCounts(model.encoder_)
+    read = read_inputs(model.encoder_.read(rows))
+    unlike.add(read, model.encoder_.codes(read))
+    for sentence in unlike.sentences():
+        note(sentence)
+    return rows
 
-    Of CSV every cell is the text that was in the file, so that it can be written again, unless
-    the table is to be ``typed``.
-    """
+
+def column_types(model: ExpectedEstimator | Density) -> tuple[list[str], list[str], list[str]]:
+    """Return the columns of a model that are texts, its others, and what means unknown."""
     columns = model.encoder_.columns_
     texts = [column.name for column in columns if _is_text(column)]
     numbers = [column.name for column in columns if column.name not in texts]
-    table, text = table_files.read_both(path, texts, numbers)
-    return table if typed or text is None else text.as_written(), _aligned(model, table)
+    return texts, numbers, [str(value) for value in model.encoder_.na or ()]
 
 
 def _is_text(column: Column) -> bool:
@@ -73,46 +93,19 @@ def _is_text(column: Column) -> bool:
     return isinstance(column, CategoryColumn) and all(isinstance(value, str) for value in values)
 
 
-def _aligned(model: ExpectedEstimator, table: Any) -> Any:
-    """Return the model's columns of an Arrow table; those that it lacks are unknown."""
-    names = [column.name for column in model.encoder_.columns_]
-    rows, missing = arrow_columns(table, names)
-    if missing:
-        note(f"the table has no column {', '.join(map(repr, missing))}: unknown in every row")
-    _tell_unseen(model, rows)
-    return rows
-
-
-def _tell_unseen(model: ExpectedEstimator, table: Any) -> None:
-    """Note categories that are not in the training data: they count as unknown."""
-    codes = model.encoder_.codes(table)
-    for variable, column in enumerate(model.encoder_.columns_):
-        cells = table.column(variable)
-        odd = (codes[:, variable] < 0) & np.asarray(cells.is_valid())
-        if not isinstance(column, CategoryColumn) or not np.any(odd):
-            continue
-        values = list(dict.fromkeys(str(cells[i].as_py()) for i in np.flatnonzero(odd).tolist()))
-        more = ", ..." if len(values) > MAX_SHOWN else ""
-        note(
-            f"column {column.name!r} has values that are not in the training data, in "
-            f"{np.count_nonzero(odd)} row(s); they count as unknown: "
-            f"{', '.join(map(repr, values[:MAX_SHOWN]))}{more}"
-        )
-
-
 def row_of(model: ExpectedEstimator, text: str) -> dict[str, Any]:
     """Read one row, written as ``age=40,smoker=yes``; what it does not name is unknown."""
     row: dict[str, Any] = {}
     for part in next(csv.reader([text], skipinitialspace=True), []):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise DomainError(f"{part!r} is not a fact; write a row as age=40,smoker=yes")
+            raise DomainError(f"{part!r} is not a known value; write a row as age=40,smoker=yes")
         if name in row:
             raise DomainError(f"column {name!r} is named twice in the row; name it once")
         column = model.encoder_.column(name)
         row[name] = None if value in ("", "?") else _value(column.plain, value)
     if not row:
-        raise DomainError("the row says nothing; write it as age=40,smoker=yes")
+        raise DomainError("the row is empty; write it as age=40,smoker=yes")
     return row
 
 

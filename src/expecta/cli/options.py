@@ -42,7 +42,7 @@ Plot = Annotated[
 Query = Annotated[
     str | None,
     typer.Argument(
-        help="A group, such as \"smoker == 'yes' and age < 30\"; everyone without it.",
+        help="A group, such as \"smoker == 'yes' and age < 30\"; by default all rows.",
         show_default=False,
     ),
 ]
@@ -52,11 +52,19 @@ Given = Annotated[
 ]
 Population = Annotated[
     PopulationChoice,
-    typer.Option(help="What means are over: the learned density, the training rows, or both."),
+    typer.Option(help="The source of means: the learned density, the training rows, or both."),
 ]
 Row = Annotated[
     str | None,
     typer.Option(metavar="ROW", help="Known values of one row, such as age=40,smoker=yes."),
+]
+TableOrFolder = Annotated[
+    str,
+    typer.Argument(
+        help="Rows: .csv, .tsv, .parquet, .arrow, .feather, .jsonl; - is CSV from standard input. "
+        "Or a folder of such files.",
+        show_default=False,
+    ),
 ]
 Table = Annotated[
     str,

@@ -62,9 +62,11 @@ def writable(path: str | Path) -> Path:
     path = Path(path)
     folder = path.parent
     if str(path) == "-":
-        raise DomainError("this cannot be written to standard output; name a file")
+        raise DomainError("this cannot be written to standard output; give the name of a file")
     if path.is_dir():
-        raise DomainError(f"{path} is a folder; name a file in it, such as {path / 'out'}")
+        raise DomainError(
+            f"{path} is a folder; give the name of a file in it, such as {path / 'out'}"
+        )
     if not folder.is_dir():
         raise DomainError(f"there is no folder {folder}; make it first: mkdir -p {folder}")
     return path
@@ -74,7 +76,9 @@ def refuse_overwriting(output: str | Path, inputs: Iterable[str | Path | None]) 
     """Complain of an output that is one of the inputs, also by another name."""
     for given in inputs:
         if given is not None and Path(given).is_file() and same_file(output, given):
-            raise DomainError(f"this would overwrite {given}, which is read; name another file")
+            raise DomainError(
+                f"this would overwrite {given}, which is an input; choose another name"
+            )
 
 
 def one_line(problem: BaseException | str) -> str:
@@ -87,15 +91,18 @@ def _message(problem: BaseException | str) -> str:
     if isinstance(problem, QueryError) and problem.query is not None:
         return f"{problem.problem} (at character {problem.position + 1} of: {problem.query})"
     if isinstance(problem, FormatError) and "upgrade expecta" not in problem.problem:
-        return f"{problem}; make the file anew, or name another"
+        return f"{problem}; write the file again, or choose another"
     if isinstance(problem, FileNotFoundError) and problem.filename is not None:
-        return f"there is no file {problem.filename}; is the name right?"
+        return f"there is no file {problem.filename}; check its name"
     if isinstance(problem, IsADirectoryError) and problem.filename is not None:
-        return f"{problem.filename} is a folder; name a file in it"
+        return f"{problem.filename} is a folder; give the name of a file in it"
     if isinstance(problem, OSError) and problem.filename is not None:
-        return f"{problem.filename}: {problem.strerror}; choose another file or its permissions"
+        return (
+            f"{problem.filename}: {problem.strerror}; choose another file, or change its "
+            f"permissions"
+        )
     if isinstance(problem, ImportError) and "pip install" not in str(problem):
         return f"{problem}; install it: pip install 'expecta[cli,plots]'"
     if isinstance(problem, str | Warning | ValueError | TypeError | ImportError):
         return str(problem)
-    return f"unexpected {type(problem).__name__}: {problem}; see more by: expecta --debug ..."
+    return f"unexpected {type(problem).__name__}: {problem}; for details run: expecta --debug ..."

@@ -57,14 +57,14 @@ def compare(
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Compare two groups: difference with its standard error, ratio, and who is above whom."""
+    """Compare two groups: difference with its standard error, ratio, and P(a > b)."""
     answer(_load(model, of).compare(a, b, of=of, population=population.value), json, plot)
 
 
 def split(
     model: Model,
     columns: Annotated[
-        list[str], typer.Argument(metavar="COL...", help="What to divide by.", show_default=False)
+        list[str], typer.Argument(metavar="COL...", help="Columns to group by.", show_default=False)
     ],
     given: Given = None,
     bins: Annotated[int, typer.Option(min=1, help="Groups that numbers are cut into.")] = 4,
@@ -103,7 +103,9 @@ def next_(
     row: Row = None,
     cost: Annotated[
         str | None,
-        typer.Option(metavar="COSTS", help="What it costs to know columns: age=1,bmi=20."),
+        typer.Option(
+            metavar="COSTS", help="The cost of learning the value of a column: age=1,bmi=20."
+        ),
     ] = None,
     of: Of = None,
     plot: Plot = None,
@@ -111,7 +113,7 @@ def next_(
 ) -> None:
     """Rank the unknown columns by how much knowing them would settle the prediction."""
     if query is not None and row is not None:
-        raise DomainError("a query and --row both say what is known; give one of them")
+        raise DomainError("a query and --row both describe what is known; give only one of them")
     estimator = _load(model, of)
     known: Any = query if row is None else _rows(estimator, None, row)
     prices = None if cost is None else _costs(cost)
@@ -137,9 +139,13 @@ def audit(
     ],
     delta: Annotated[
         float | None,
-        typer.Option(min=0, help="Smallest gap to report; by default the 20 most evident."),
+        typer.Option(
+            min=0, help="Smallest gap to report; by default the 20 gaps with the most evidence."
+        ),
     ] = None,
-    size: Annotated[int, typer.Option(min=0, help="Largest number of facts in a group.")] = 2,
+    size: Annotated[
+        int, typer.Option(min=0, help="Maximum number of conditions that define a group.")
+    ] = 2,
     given: Given = None,
     of: Of = None,
     population: Population = BOTH,
@@ -175,7 +181,9 @@ def _finite(value: float) -> float:
 Threshold = Annotated[
     float,
     typer.Option(
-        metavar="T", callback=_finite, help='The decision is "yes" from this prediction on.'
+        metavar="T",
+        callback=_finite,
+        help='The decision is "yes" for predictions of at least this value.',
     ),
 ]
 
@@ -185,7 +193,9 @@ def explain(
     table: MaybeTable = None,
     row: Which = None,
     of: Of = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of random orders beyond 12 columns.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the random orders of many columns.")
+    ] = 0,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
@@ -199,7 +209,9 @@ def sufficient(
     threshold: Threshold,
     table: MaybeTable = None,
     row: Which = None,
-    probability: Annotated[float, typer.Option(help="How probable the decision must be.")] = 0.95,
+    probability: Annotated[
+        float, typer.Option(help="The probability that the decision must have.")
+    ] = 0.95,
     of: Of = None,
     json: Json = False,
 ) -> None:
@@ -207,7 +219,7 @@ def sufficient(
     estimator = _load(model, of)
     rows = _rows(estimator, table, row)
     if table is not None and rows.num_rows > 1:
-        raise DomainError(f"which of the {rows.num_rows} rows? Add its number, from 0: --row 0")
+        raise DomainError(f"the table has {rows.num_rows} rows; choose one by its index: --row 0")
     answer(estimator.sufficient(rows, threshold, probability=probability, of=of), json)
 
 
@@ -243,7 +255,7 @@ def check(
     table: Annotated[
         str | None,
         typer.Argument(
-            help="Rows that the model did not learn from; else its training rows, if kept.",
+            help="Rows that the model did not learn from; by default its training rows, if stored.",
             show_default=False,
         ),
     ] = None,
@@ -254,13 +266,20 @@ def check(
     json: Json = False,
 ) -> None:
     """Check the density against rows: which answers can be trusted, what is off, what to do."""
-    estimator = _load(model, classes=False)
-    if table is None and estimator.training_rows_ is None:
-        raise DomainError(
-            f"{model} holds no training rows (fit --rows keeps them); name a table of rows to "
-            f"check its density against"
-        )
-    checked = estimator.check_density(None if table is None else _rows(estimator, table))
+    from expecta.cli.models import load_density, read_rows
+
+    density = load_density(model)
+    if density is not None and table is not None:
+        checked = density.check(read_rows(density, table))
+    else:
+        estimator = None if density is not None else _load(model, classes=False)
+        if table is None and (estimator is None or estimator.training_rows_ is None):
+            raise DomainError(
+                f"{model} has no training rows (fit --rows stores them); give a table of rows to "
+                f"check its density against"
+            )
+        assert estimator is not None
+        checked = estimator.check_density(None if table is None else _rows(estimator, table))
     answer(checked if show is None else getattr(checked, show.value), json, plot)
 
 
@@ -272,17 +291,17 @@ def _rows(model: Any, table: str | None, row: str | None = None) -> Any:
     if row is not None and not numbered:
         if table is not None:
             raise DomainError(
-                f"the row {row!r} is written down, so no table is needed; leave {table} out, or "
-                f"give the number of a row"
+                f"the row {row!r} is given in full, so no table is needed; leave {table} out, or "
+                f"give the index of a row"
             )
         return row_of(model, row)
     if table is None:
-        raise DomainError("which rows? Name a table, or write one: --row age=40,smoker=yes")
-    _, rows = read_rows(model, table)
+        raise DomainError("no rows are given; give a table, or one row: --row age=40,smoker=yes")
+    rows = read_rows(model, table)
     if row is None:
         return rows
     if not 0 <= int(row) < rows.num_rows:
-        raise DomainError(f"there is no row {row}; rows are numbered 0 to {rows.num_rows - 1}")
+        raise DomainError(f"there is no row {row}; rows have the indices 0 to {rows.num_rows - 1}")
     return rows.slice(int(row), 1)
 
 

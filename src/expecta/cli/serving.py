@@ -19,12 +19,14 @@ def serve(
             show_default=False,
         ),
     ],
-    host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0: everywhere.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; 0.0.0.0 is all of them.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
     workers: Annotated[int, typer.Option(min=1, help="Processes that share the port.")] = 1,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="A file with the token to ask for; or set EXPECTA_TOKEN."),
+        typer.Option(help="A file with the token that clients must send; or set EXPECTA_TOKEN."),
     ] = None,
     token: Annotated[
         str | None, typer.Option(envvar="EXPECTA_TOKEN", hidden=True, show_envvar=False)
@@ -37,14 +39,20 @@ def serve(
         list[str] | None,
         typer.Option(metavar="URL", help="Another page that browsers may ask from; repeatable."),
     ] = None,
-    max_rows: Annotated[int, typer.Option(min=1, help="Of a request that is no stream.")] = 10_000,
-    max_bytes: Annotated[int, typer.Option(min=1, help="Of its body.")] = 16 << 20,
+    max_rows: Annotated[
+        int, typer.Option(min=1, help="Maximum number of rows of a request that is not a stream.")
+    ] = 10_000,
+    max_bytes: Annotated[int, typer.Option(min=1, help="Maximum size of its body, in bytes.")] = 16
+    << 20,
     max_requests: Annotated[
-        int, typer.Option(min=1, help="At a time; more are answered 429.")
+        int,
+        typer.Option(min=1, help="Maximum number at a time; further ones are answered with 429."),
     ] = 512,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds a question may take.")] = 30.0,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Maximum number of seconds per question.")
+    ] = 30.0,
     reload: Annotated[
-        float, typer.Option(min=0, help="Seconds between looks at the files; 0 for never.")
+        float, typer.Option(min=0, help="Seconds between checks for changed files; 0 for never.")
     ] = 1.0,
 ) -> None:
     """Answer over HTTP: predictions, questions, cards and reports of models.
@@ -81,9 +89,9 @@ def named_models(given: list[str]) -> dict[str, Path]:
         if not equals or Path(text).exists():
             name, path = Path(text).stem, text
         if not Path(path).is_file():
-            raise DomainError(f"there is no file {path}; is the name right?")
+            raise DomainError(f"there is no file {path}; check its name")
         if name in named:
-            raise DomainError(f"two models have the name {name!r}; name one: other={path}")
+            raise DomainError(f"two models have the name {name!r}; rename one: other={path}")
         if not name or "/" in name:
             raise DomainError(f"a model's name has letters and no '/', unlike {name!r:.60}")
         named[name] = Path(path)
