@@ -35,6 +35,7 @@ from expecta.datasets import load_insurance
 PREDICT = "/models/charges/predict"
 MAX_BYTES = 300_000
 TIMEOUT = 5.0
+LOG_LINES = 40  # of the log, shown from an error on
 GROUPS = ["smoker == 'yes'", "age < 30 and sex == 'female'", "region in ('southeast', 'northwest')"]
 ALLOWED = {200, 400, 404, 405, 408, 413, 415, 422, 429, 503}
 
@@ -293,9 +294,10 @@ def attack(seconds, seed=0):
         with service(folder, {"charges": truth.path}, *options) as process:
             record = asyncio.run(_attack(process, truth, seconds, seed))
             log = process.log.read_text()
-        for line in log.splitlines():
+        lines = log.splitlines()
+        for i, line in enumerate(lines):
             if "unexpected error" in line or "Traceback" in line:
-                record.wrong.append(line[:2000])
+                record.wrong.append("\n".join(lines[i : i + LOG_LINES])[:4000])
     return record
 
 

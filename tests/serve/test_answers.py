@@ -209,7 +209,7 @@ def test_a_case_of_a_class(client, loaded):
     assert list(case["proba"].values()) == loaded["region"].predict_proba(row)[0].tolist()
     assert case["is_probability"] is True
     problem = client.problem("/models/region/case", {"row": row})
-    assert "name one" in problem["detail"]
+    assert "choose one" in problem["detail"]
 
 
 def test_a_density(client, models):

@@ -279,6 +279,7 @@ def test_a_case_with_a_range_and_a_set(plain_visitor, loaded):
     assert "single values" in visitor.text(".hero")
     asked = model.next_question({"age": (30.0, 45.0), "region": ["east", "north"]})
     assert list(bar_texts(visitor, "What to ask next")) == list(asked.columns)
+    assert {"age 30 to 45", "region east or north"} <= set(bar_texts(visitor, "Why?"))  # words
     visitor.check()
     before = visitor.text(".hero .headline")
     visitor.page.reload()  # the address holds the case
@@ -288,6 +289,25 @@ def test_a_case_with_a_range_and_a_set(plain_visitor, loaded):
     visitor.page.get_by_role("button", name="Forget all").click()
     visitor.settle()
     assert visitor.text(".hero .headline") == number(density_mean(model.ask()))
+
+
+def test_an_emptied_box_is_unknown(plain_visitor, loaded):
+    visitor, model = plain_visitor, loaded["cost"]
+    visitor.go("case", "cost", row={"age": 40, "smoker": "yes"})
+    field(visitor, "age").locator("input[type=number]").fill("")
+    visitor.settle()
+    assert visitor.text(".hero .headline") == number(density_mean(model.ask(smoker="yes")))
+    field(visitor, "age").locator("input[type=number]").fill("4000")
+    visitor.settle()
+    assert "far beyond the training data of column" in visitor.text(".hero")
+
+
+def test_a_complete_case_is_no_reason_to_take_care(plain_visitor, loaded):
+    row = {"age": 40, "smoker": "no", "region": "east", "since": "2020-05-06", "vip": False}
+    plain_visitor.go("case", "cost", row=row)
+    said = plain_visitor.text(".hero")
+    assert "Take care" not in said
+    assert "this is the model’s own output" in said
 
 
 def test_times_and_choices(plain_visitor, loaded):
@@ -568,7 +588,7 @@ def test_a_question_that_is_wrong(plain_visitor):
 def test_the_report(visitor):
     visitor.go("model", "cost")
     report = visitor.page.locator(".report-place")
-    assert report.get_by_role("heading", name="What a model says of cost").count() == 1
+    assert report.get_by_role("heading", name="Report: predictions of cost").count() == 1
     assert report.locator("svg").count() > 3
     visitor.check(one_scheme(visitor))
 

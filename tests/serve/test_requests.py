@@ -52,15 +52,15 @@ def test_a_wrong_cell_is_named(client, row, column, words):
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
-        (b"", 400, "no JSON"),
-        (b"{", 400, "no JSON"),
-        (b"\xff\xfe", 400, "no JSON"),
-        (b"[" * 100_000, 400, "no JSON"),
+        (b"", 400, "not JSON"),
+        (b"{", 400, "not JSON"),
+        (b"\xff\xfe", 400, "not JSON"),
+        (b"[" * 100_000, 400, "not JSON"),
         (b"[]", 422, "the body"),
         (b"{}", 422, "rows: Field required"),
         (b'{"rows": 3}', 422, "rows"),
         (b'{"rows": [3]}', 422, "rows"),
-        (b'{"rows": {"age": "\\ud800"}}', 400, "no JSON"),
+        (b'{"rows": {"age": "\\ud800"}}', 400, "not JSON"),
         (b'{"rows": {}, "stdd": true}', 422, "did you mean 'std'?"),
         (b'{"rows": {}, "interval": 1.5}', 422, "interval"),
         (b'{"rows": {}, "interval": NaN}', 422, "interval"),
@@ -122,8 +122,14 @@ def test_unseen_categories_count_as_unknown_and_are_told(client):
         answer["predictions"][1] == client.answer(PREDICT, {"rows": {"age": 40}})["predictions"][0]
     )
     (remark,) = answer["remarks"]
-    assert remark.startswith("row 1: 'yess' is no value of column 'smoker'")
+    assert remark.startswith("row 1: 'yess' is not a value of column 'smoker'")
     assert "did you mean 'yes'?" in remark
+
+
+def test_numbers_far_beyond_the_training_data_are_told(client):
+    answer = client.answer(PREDICT, {"rows": [{"age": 40}, {"age": 4000}]})
+    (remark,) = answer["remarks"]
+    assert remark.startswith("row 1: 4000.0 is far beyond the training data of column 'age' (")
 
 
 def test_a_long_list_of_rows(client):

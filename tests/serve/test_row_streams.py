@@ -51,6 +51,19 @@ def pieces(content, size):
     return parts()
 
 
+def test_values_unlike_the_training_data_are_told_in_a_header(client):
+    rows = [{"age": 40, "smoker": "yes"}, {"age": 4000, "smoker": "yess"}]
+    text = "".join(json.dumps(row) + "\n" for row in rows * 3).encode()
+    told = post(client, NDJSON, text).headers["expecta-remarks"]
+    assert told.startswith("row 1: 'yess' is not a value of column 'smoker'")
+    assert "4000.0 is far beyond" in told
+    assert told.endswith("... and 3 more values like these")
+    told = post(client, ARROW, arrow_bytes(pa.Table.from_pylist(rows))).headers["expecta-remarks"]
+    assert "'smoker' has values that are not in the training data, in 1 row" in told
+    assert "'age' has values far beyond the training data" in told
+    assert "expecta-remarks" not in post(client, NDJSON, b'{"age": 40}').headers
+
+
 @pytest.mark.parametrize("size", [7, 1000, 10**9])
 def test_arrow(client, cost, size):
     table = incomplete(100)
@@ -115,8 +128,8 @@ def test_lines(client, cost, size):
     ("kind", "content", "query", "status", "words"),
     [
         (NDJSON, b'{"age": 4}\n{"agee": 4}\n', "", 422, "did you mean 'age'?"),
-        (NDJSON, b'{"age": 4}\n{\n', "", 400, "row 1 is no JSON"),
-        (NDJSON, b'{"age": 4}\n3', "", 422, "row 1 is no object"),
+        (NDJSON, b'{"age": 4}\n{\n', "", 400, "row 1 is not JSON"),
+        (NDJSON, b'{"age": 4}\n3', "", 422, "row 1 is not an object"),
         (NDJSON, b"{}", "?stdd=true", 422, "did you mean 'std'?"),
         (NDJSON, b"{}", "?interval=3", 422, "interval"),
         (ARROW, b"", "", 400, "empty"),

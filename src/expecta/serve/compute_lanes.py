@@ -13,7 +13,7 @@ from expecta.queries.impossible import no_warning
 from expecta.serve.problems import ProblemError, busy, problem_of
 
 T = TypeVar("T")
-SHORT = 0.005  # seconds of CPU: what takes less runs on the event loop, without a thread
+SHORT = 0.005  # seconds: what takes less runs on the event loop, without a thread
 MAX_SHORT_ROWS = 256
 GATHER = 0.001  # seconds that a batch waits to be as large as the one before
 SMOOTHING = 0.2  # weight of the newest batch in the mean time
@@ -165,7 +165,7 @@ class MicroBatches:
 
     def _run(self, batch: list[Any], options: Any, threads: int | None = None) -> list[Any]:
         """Return the answers, or the problem, of each request."""
-        start = time.thread_time()  # which other processes on the machine do not change
+        start = time.perf_counter()
         try:
             rows = [row for rows, _ in batch for row in rows]
             answers = self._lane.quietly(lambda: self._compute(rows, options), threads)
@@ -173,11 +173,13 @@ class MicroBatches:
             if len(batch) > 1:  # one of them is at fault; the others have their answers
                 return [part for one in batch for part in self._run([one], options, threads)]
             return [error]
-        spent = time.thread_time() - start
+        spent = time.perf_counter() - start
         before = self._seconds.get(options, spent)
         if len(self._seconds) > 1000:
             self._seconds.clear()
-        self._seconds[options] = (1 - SMOOTHING) * before + SMOOTHING * spent
+        # What other programs on the machine take of the time is not the batch's: a moment in which
+        # they run counts little.
+        self._seconds[options] = before + SMOOTHING * (min(spent, 2 * before) - before)
         parts, first = [], 0
         for given, _ in batch:
             parts.append(answers[first : first + len(given)])

@@ -13,7 +13,9 @@ from expecta.serve.problems import ProblemError
 from expecta.tables import Encoder
 from expecta.tables.category_column import CategoryColumn
 from expecta.tables.column import Column
+from expecta.tables.number_column import NumberColumn
 from expecta.tables.scalars import TIMES
+from expecta.tables.unfamiliar_cells import familiar_range, training_range
 
 JsonRow: TypeAlias = Mapping[str, Any]
 NUMBERS = ("number", "integer")  # kinds of columns whose values are as JSON has them
@@ -37,6 +39,11 @@ class JsonRows:
             (i, column.plain)
             for i, column in enumerate(self.columns)
             if isinstance(column.plain, CategoryColumn) and not column.plain.other
+        ]
+        self._numbers = [
+            (i, column.plain, *familiar_range(column.plain))
+            for i, column in enumerate(self.columns)
+            if isinstance(column.plain, NumberColumn)
         ]
 
     def row(self, given: JsonRow, row: int | None = None) -> list[Any]:
@@ -84,17 +91,28 @@ class JsonRows:
         return dict(zip(self.names, map(list, columns), strict=True))
 
     def unseen(self, cells: Sequence[Any], row: int | None = None) -> list[str]:
-        """Say which categories of a row are not in the training data: they count as unknown."""
+        """Say which values of a row are unlike the training data, and what they count as."""
         remarks = []
+        at = "" if row is None else f"row {row}: "
         for position, column in self._categories:
             value = cells[position]
             if value is None or isinstance(value, list) or column.has(value):
                 continue
-            at = "" if row is None else f"row {row}: "
             remarks.append(
-                f"{at}{value!r:.80} is no value of column {column.name!r:.80} in the training data "
-                f"and counts as unknown; {suggestion(value, column.labels, 'it has')}"
+                f"{at}{value!r:.80} is not a value of column {column.name!r:.80} in the training "
+                f"data and counts as unknown; {suggestion(value, column.labels, 'it has')}"
             )
+        for position, number_column, low, high in self._numbers:
+            value = cells[position]
+            if value is None or isinstance(value, list | tuple):
+                continue
+            number = value if type(value) is float else number_column.to_number(value)
+            if not low <= number <= high:
+                remarks.append(
+                    f"{at}{value!r:.80} is far beyond the training data of column "
+                    f"{number_column.name!r:.80} ({training_range(number_column)}), "
+                    f"and counts as its nearest bin"
+                )
         return remarks
 
 
@@ -148,7 +166,7 @@ def _evidence(column: Column, given: dict[str, Any]) -> Any:
                 f'ask for a set of them: {{"in": [...]}}'
             )
         fact = tuple(None if end is None else _value(column.plain, end) for end in ends)
-        column.parse_fact(fact)  # complains of what is no end
+        column.parse_fact(fact)  # complains of what is not an end
         return fact
     raise DomainError(f"column {column.name!r}: an object is {FORMS}")
 

@@ -49,7 +49,7 @@ class ModelRegistry:
         self, models: Mapping[str, Any], options: ServeOptions, metrics: ServiceMetrics
     ) -> None:
         if not models:
-            raise DomainError("there is no model to serve; name a file")
+            raise DomainError("there is no model to serve; give a file")
         self.options, self.metrics = options, metrics
         self.predictions = ComputeLane(options.max_requests, options.timeout, options.threads)
         self.questions = ComputeLane(options.max_questions, options.timeout, options.threads)

@@ -61,7 +61,9 @@ def answer_case(served: ServedModel, request: CaseRequest) -> dict[str, Any]:
     }
     impossible = document["error"] is None
     if impossible:
-        remarks.append("What is known has probability zero under the learned density: no answer.")
+        remarks.append(
+            "The known values have probability zero under the learned density: no answer."
+        )
     if "distribution" in request.parts:
         group = model.ask(facts, of=request.of, population="density")
         document["distribution"] = _distribution(group)
@@ -117,7 +119,7 @@ def _of_row(subject: ExpectedOutput, table: Any) -> dict[str, Any]:
         "std": float(np.sqrt(summary.variance[0])),
         "quantiles": dict(zip(LEVELS.tolist(), quantiles, strict=True)),
         "quantile_errors": dict(zip(LEVELS.tolist(), errors, strict=True)),
-        "remarks": ["There is no such value in the training data: the nearest bin counts."],
+        "remarks": ["The value is not in the training data: the nearest bin counts."],
         "curve": {"x": x, "cdf": below},
     }
 

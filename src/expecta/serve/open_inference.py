@@ -123,7 +123,7 @@ def _add_model_routes(
         request.state.facts["rows"] = counts[0]
         return json_response(document)
 
-    # without `version` in the path it is no parameter at all
+    # without `version` in the path it is not a parameter at all
     endpoints = [(metadata, "", "GET"), (ready, "/ready", "GET"), (infer, "/infer", "POST")]
     for endpoint, end, method in endpoints:
         service.add_api_route(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
-import orjson
 from starlette.responses import Response
 
+from expecta.ask.printed_answer import plain
 from expecta.common.errors import (
     DomainError,
     ImpossibleEvidenceError,
@@ -17,16 +18,21 @@ from expecta.common.errors import (
 )
 from expecta.common.text import printable
 
+try:
+    import orjson
+except ModuleNotFoundError:  # which has no wheel yet for the newest Python
+    orjson = None  # type: ignore[assignment]
+
 MEDIA_TYPE = "application/problem+json"
 MAX_DETAIL = 2000  # characters
 
 
 def to_json(document: Any) -> bytes:
     """Write a document as JSON: numbers to the last bit, NaN as null."""
-    try:
-        return orjson.dumps(document, str, orjson.OPT_NON_STR_KEYS)
-    except TypeError:  # half a character, or an integer beyond 64 bits
-        return json.dumps(document, ensure_ascii=True, allow_nan=False, default=str).encode()
+    if orjson is not None:
+        with suppress(TypeError):  # half a character, or an integer beyond 64 bits
+            return orjson.dumps(document, str, orjson.OPT_NON_STR_KEYS)
+    return json.dumps(plain(document), allow_nan=False, separators=(",", ":")).encode()
 
 
 class ProblemError(Exception):

@@ -18,7 +18,7 @@ JSON = "application/json"
 RETRY = {"Retry-After": "1"}
 STATUSES = {
     400: "The body cannot be read.",
-    401: "A token is asked for.",
+    401: "A token is required.",
     404: "There is no such model or page.",
     405: "The address takes another method.",
     408: "The body did not arrive in time.",
@@ -126,7 +126,7 @@ def _invalid(error: ValidationError, model: type[BaseModel]) -> ProblemError:
         name = ".".join(str(part) for part in one["loc"])[:200]
         if one["type"] == "json_invalid":
             status = 400
-            parts.append(f"the body is no JSON: {one['msg'].removeprefix('Invalid JSON: ')}")
+            parts.append(f"the body is not JSON: {one['msg'].removeprefix('Invalid JSON: ')}")
         elif one["type"] == "extra_forbidden":
             near = suggestion(name, model.model_fields)
             parts.append(f"there is no field {name!r}; {near}")

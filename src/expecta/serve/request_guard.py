@@ -7,6 +7,7 @@ import hmac
 import logging
 import os
 import time
+from itertools import count
 from typing import Any, ClassVar
 
 from starlette.requests import ClientDisconnect
@@ -55,6 +56,7 @@ class RequestGuard:
         self.app, self.options, self.metrics = app, options, metrics
         self._token = None if options.token is None else options.token.encode()
         self._in_flight = 0
+        self._prefix, self._numbers = os.urandom(6).hex(), count()  # of requests' names
         self._lines: list[bytes] = []  # of the log, that are not written yet
         self._counts: dict[tuple[str, str, int], Any] = {}  # by route, method and status
 
@@ -65,7 +67,7 @@ class RequestGuard:
             self.write_log()  # the last lines, when the service ends
             return
         start, path, status = time.perf_counter(), scope["path"], 500
-        request_id = os.urandom(8).hex()
+        request_id = f"{self._prefix}{next(self._numbers):08x}"
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -99,7 +101,7 @@ class RequestGuard:
         if self._token is not None and not is_open and not self._has_token(scope):
             return ProblemError(
                 401,
-                "this service asks for a token: send the header Authorization: Bearer <token>",
+                "this service requires a token: send the header Authorization: Bearer <token>",
                 {"WWW-Authenticate": "Bearer"},
             )
         if self._in_flight > self.options.max_requests and not path.startswith(ALWAYS):

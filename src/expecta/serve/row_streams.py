@@ -16,7 +16,6 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 from fastapi import Request
 from pydantic_core import from_json
@@ -24,7 +23,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import StreamingResponse
 
 from expecta.common.errors import DomainError
-from expecta.estimators.row_predictions import RowPredictions, predict_rows
+from expecta.estimators.row_predictions import predict_rows
 from expecta.serve.arrow_messages import (
     BATCH,
     CONTINUATION,
@@ -35,12 +34,12 @@ from expecta.serve.arrow_messages import (
 )
 from expecta.serve.model_registry import ModelEntry, ModelRegistry
 from expecta.serve.prediction_requests import PredictRequest, count_rows
-from expecta.serve.problems import ProblemError, busy
+from expecta.serve.problems import ProblemError, busy, to_json
 from expecta.serve.request_bodies import parse_request
 from expecta.serve.serve_options import ServeOptions
 from expecta.serve.served_model import PredictOptions, ServedModel
-from expecta.tables.category_column import CategoryColumn
 from expecta.tables.row_reader import arrow_columns
+from expecta.tables.unfamiliar_cells import UnfamiliarCounts
 
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -49,6 +48,8 @@ BLOCK_BYTES = 1 << 22  # of lines, from which fewer are
 MAX_BATCH_ROWS = 1 << 20  # of an Arrow batch
 SPOOL_BYTES = 1 << 20  # of answers that are kept in memory
 PIECE = 1 << 16  # bytes that are sent at a time
+MAX_REMARKS = 3  # on single rows, in the header of an answer
+MAX_HEADER = 2000  # characters of that header
 
 
 class RowBlocks(ABC):
@@ -67,6 +68,7 @@ class RowBlocks(ABC):
     def __init__(self, served: ServedModel, wanted: PredictOptions, limit: int) -> None:
         self.served, self.wanted, self.limit = served, wanted, limit
         self.n_rows = self.n_impossible = self.n_unseen = 0
+        self.remarks: list[str] = []  # on values unlike the training data, the first of them
         self._rest = bytearray()
 
     @abstractmethod
@@ -132,9 +134,11 @@ class JsonLineBlocks(RowBlocks):
             try:
                 given = from_json(line)
             except ValueError as error:
-                raise ProblemError(400, f"row {row} is no JSON: {error}", row=row) from None
+                raise ProblemError(400, f"row {row} is not JSON: {error}", row=row) from None
             if not isinstance(given, dict):
-                raise ProblemError(422, f"row {row} is no object from columns to values", row=row)
+                raise ProblemError(
+                    422, f"row {row} is not an object from columns to values", row=row
+                )
             cells.append(self.served.rows.row(given, row))
         try:
             answers = self.served.predict_all(cells, self.wanted)
@@ -142,10 +146,13 @@ class JsonLineBlocks(RowBlocks):
             if "row" in problem.where:
                 problem.where["row"] += self.n_rows
             raise
-        self.n_rows += len(cells)
         self.n_impossible += sum(row["error"] is None for row in answers)
-        self.n_unseen += sum(len(self.served.rows.unseen(row)) for row in cells)
-        out.write(b"".join(orjson.dumps(row) + b"\n" for row in answers))
+        for row, known in enumerate(cells, self.n_rows):
+            remarks = self.served.rows.unseen(known, row)
+            self.n_unseen += len(remarks)
+            self.remarks += remarks[: max(MAX_REMARKS - len(self.remarks), 0)]
+        self.n_rows += len(cells)
+        out.write(b"".join(to_json(row) + b"\n" for row in answers))
 
     def close(self, out: IO[bytes]) -> None:
         """Do nothing: lines end by themselves."""
@@ -158,6 +165,7 @@ class ArrowBlocks(RowBlocks):
 
     def __init__(self, served: ServedModel, wanted: PredictOptions, limit: int) -> None:
         super().__init__(served, wanted, limit)
+        self._unlike = UnfamiliarCounts(served.model.expected_model.density.encoder_)
         self._head = b""  # the schema and dictionaries, without which no batch can be read
         self._writer: Any = None
         self._ended = False
@@ -168,7 +176,9 @@ class ArrowBlocks(RowBlocks):
         while not self._ended and len(self._rest) >= 8:
             mark, size = struct.unpack_from("<II", self._rest)
             if mark != CONTINUATION:
-                raise ProblemError(400, "this is no Arrow stream: a message begins with FFFFFFFF")
+                raise ProblemError(
+                    400, "this is not an Arrow stream: a message begins with FFFFFFFF"
+                )
             if size == 0:
                 self._ended = True
                 return
@@ -231,11 +241,9 @@ class ArrowBlocks(RowBlocks):
             ) from None
         self.n_rows += table.num_rows
         self.n_impossible += int(np.count_nonzero(predicted.impossible))
-        for variable, column in enumerate(self.served.density.encoder_.columns_):
-            if isinstance(column.plain, CategoryColumn):
-                known = np.asarray(table.column(variable).is_valid())
-                self.n_unseen += int(np.count_nonzero((rows.codes[:, variable] < 0) & known))
-        batch = arrow_batch(predicted)
+        self._unlike.add(rows.table, rows.codes)
+        self.n_unseen, self.remarks = self._unlike.total, self._unlike.sentences()
+        batch = predicted.to_arrow(error=True)
         self._open(batch.schema, out).write_batch(batch)
 
     def _open(self, schema: Any, out: IO[bytes]) -> Any:
@@ -248,20 +256,8 @@ class ArrowBlocks(RowBlocks):
         if self._writer is None:
             model = self.served.model
             empty = predict_rows(model, self.served.rows.table([]), **self.wanted.arguments())
-            self._open(arrow_batch(empty).schema, out)
+            self._open(empty.to_arrow(error=True).schema, out)
         self._writer.close()
-
-
-def arrow_batch(predicted: RowPredictions) -> Any:
-    """Return predictions as an Arrow batch; of impossible rows they are null."""
-    labels = None if predicted.classes is None else pa.array(predicted.classes).type
-    arrays = {
-        name: pa.array(
-            values, type=labels if values.dtype == object else pa.float64(), from_pandas=True
-        )
-        for name, values in predicted.columns(error=True).items()
-    }
-    return pa.RecordBatch.from_pydict(arrays)
 
 
 # -- requests -----------------------------------------------------------------------------
@@ -300,7 +296,11 @@ class StreamAnswers:
         return StreamingResponse(
             _pieces(out),
             media_type=kind,
-            headers={"Content-Length": length, "Expecta-Exactness": _ascii(entry.served.exactness)},
+            headers={
+                "Content-Length": length,
+                "Expecta-Exactness": _ascii(entry.served.exactness),
+                **_remarks(blocks),
+            },
             background=BackgroundTask(out.close),
         )
 
@@ -327,12 +327,21 @@ def stream_options(request: Request) -> PredictOptions:
     given: dict[str, Any] = {"rows": {}}
     for name, text in request.query_params.items():
         given[name] = text.split(",") if name == "quantiles" else text
-    return parse_request(orjson.dumps(given), PredictRequest).options()
+    return parse_request(to_json(given), PredictRequest).options()
 
 
 async def _pieces(out: Any) -> AsyncIterator[bytes]:
     while piece := out.read(PIECE):
         yield piece
+
+
+def _remarks(blocks: RowBlocks) -> dict[str, str]:
+    """Return the header that tells of values unlike the training data, where there are any."""
+    if not blocks.remarks:
+        return {}
+    more = blocks.n_unseen - len(blocks.remarks) if isinstance(blocks, JsonLineBlocks) else 0
+    rest = [f"... and {more} more values like these"] * (more > 0)
+    return {"Expecta-Remarks": _ascii("; ".join([*blocks.remarks, *rest]))[:MAX_HEADER]}
 
 
 def _ascii(text: str) -> str:

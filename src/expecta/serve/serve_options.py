@@ -35,6 +35,11 @@ class ServeOptions:
         processes on a port those that are warm answer.
     threads
         That kernels run on; None for one per core.
+
+    Examples
+    --------
+    >>> ServeOptions(token="secret", max_rows=100).timeout
+    30.0
     """
 
     token: str | None = None

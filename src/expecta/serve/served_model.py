@@ -21,10 +21,13 @@ from expecta.common.file_input import read_bytes
 from expecta.densities.density import Density
 from expecta.estimators.expected_estimator import ExpectedEstimator
 from expecta.estimators.row_predictions import RowPredictions, predict_rows
+from expecta.expected.expected_model import ModelRows
 from expecta.expected.expected_output import ExpectedOutput
+from expecta.expected.learned_circuit import LearnedCircuit
 from expecta.files.container import Container
 from expecta.serve.json_rows import JsonRows, has_evidence
 from expecta.serve.problems import ProblemError, problem_of
+from expecta.tables.record_encoder import RecordEncoder
 
 ANSWERED_BY_DENSITY = ("card", "outliers", "score")
 
@@ -98,6 +101,10 @@ class ServedModel:
                 f"a service answers for estimators and densities, not {type(model).__name__}"
             )
         self.rows = JsonRows(self.density.encoder_)
+        self._records: RecordEncoder | None = None
+        if self.predicts and isinstance(self.model.expected_model, LearnedCircuit):
+            self._records = RecordEncoder.of(self.density.encoder_)
+            self._no_rows = self.model.expected_model.read(self.rows.table([]))
 
     @classmethod
     def load(cls, name: str, path: Path, *, rows: bool = False) -> ServedModel:
@@ -138,8 +145,12 @@ class ServedModel:
 
     def predict(self, rows: list[list[Any]], options: PredictOptions) -> list[dict[str, Any]]:
         """Predict for rows of cells, in what JSON holds."""
-        predicted = predict_rows(self.model, self.rows.table(rows), **options.arguments())
-        return json_predictions(predicted, options)
+        given: Any
+        if self._records is not None and options.is_shared:  # a circuit asks for codes alone
+            given = ModelRows(self._no_rows, self._records.codes(rows))
+        else:
+            given = self.rows.table(rows)
+        return json_predictions(predict_rows(self.model, given, **options.arguments()), options)
 
     def predict_evidence(self, cells: list[Any], options: PredictOptions) -> dict[str, Any]:
         """Predict for a row that has sets or intervals: the mean over that group.
@@ -234,8 +245,10 @@ def json_predictions(predicted: RowPredictions, options: PredictOptions) -> list
     """Return predictions as a list of rows; NaN and infinity are None."""
     columns: dict[str, list[Any]] = {
         "prediction": _finite(predicted.prediction),
-        "error": _finite(np.where(predicted.impossible, np.nan, predicted.error)),
+        "error": predicted.error.tolist(),
     }
+    if predicted.impossible.any():
+        columns["error"] = plain(np.where(predicted.impossible, np.nan, predicted.error))
     if predicted.std is not None:
         columns["std"] = _finite(predicted.std)
     if predicted.interval is not None:

@@ -1,7 +1,7 @@
 // Pieces of answers that several views show.
 
 import { h, name } from "./elements.js";
-import { change, figure, output, percent } from "./numbers.js";
+import { change, evidenceText, figure, output, percent } from "./numbers.js";
 
 /** A problem that the service named, for people to read. */
 export function problemBox(error) {
@@ -12,12 +12,14 @@ export function problemBox(error) {
 }
 
 /** Whether a number can be trusted: first what it rests on, then what is exact. */
-export function trust(group, target) {
+export function trust(group, target, complete = false) {
   const remarks = group.remarks ?? [];
   const { rows } = group;
-  const care = rows !== null && rows !== undefined ? rows < 5 : remarks.some((remark) => remark.startsWith("The group is rare"));
-  const lines = [combinedMean(group)];
-  if (care) {
+  const care = !complete && (rows !== null && rows !== undefined ? rows < 5 : remarks.some((remark) => remark.startsWith("The group is rare")));
+  const lines = [complete ? null : combinedMean(group)];
+  if (complete) {
+    lines.push("Everything is known: this is the model’s own output, whatever the density.");
+  } else if (care) {
     const found = rows === 0 ? "no training row is like this. " : rows > 0 ? `only ${rowCount(rows)} like this. ` : "hardly any training row is like this. ";
     lines.push([h("strong", null, "Take care: ", found), "The answer rests on what the learned density makes of similar rows."]);
   } else if (rows !== null && rows !== undefined) {
@@ -25,7 +27,7 @@ export function trust(group, target) {
   }
   return h("div", { class: care ? "trust care" : "trust" },
     lines.filter(Boolean).map((line) => h("p", null, line)),
-    remarks.map((remark) => h("p", { class: "note" }, name(remark, 600))),
+    remarks.filter((remark) => !(complete && remark.startsWith("The group is rare"))).map((remark) => h("p", { class: "note" }, name(remark, 600))),
     exactness(group));
 }
 
@@ -74,9 +76,9 @@ export function bars(rows, caption) {
 }
 
 /** What each known column adds, from everyone's mean to the prediction. */
-export function contributionBars(contributions, isProbability, row = 0) {
+export function contributionBars(contributions, isProbability, facts, row = 0) {
   const known = contributions.columns
-    .map((column, i) => ({ column, value: contributions.values[row][i], text: contributions.known[row][i] }))
+    .map((column, i) => ({ column, value: contributions.values[row][i], text: evidenceText(facts[column]) }))
     .filter((one) => one.value !== null)
     .sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
   let at = contributions.base;

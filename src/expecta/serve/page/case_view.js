@@ -4,7 +4,7 @@ import { bars, contributionBars, copyButton, problemBox, table, trust } from "./
 import { CasePicture, hull, steps } from "./charts.js";
 import { h, name, newId, replace, segments } from "./elements.js";
 import { CaseForm } from "./form.js";
-import { change, figure, output, percent, ticks } from "./numbers.js";
+import { change, evidenceText, figure, output, percent, ticks } from "./numbers.js";
 import { ask, modelPath, Newest } from "./requests.js";
 import { asCurl, asJson, asPython } from "./snippets.js";
 
@@ -245,7 +245,8 @@ export class CaseView {
       if (this.isProbability && group.std > 0) {
         replace(this.spread, `± ${output(group.std, true)} spread of the model’s output over the unknown inputs. Most probable: `, name(answer.prediction));
       }
-      replace(this.trust, trust({ ...group, numerical_error: answer.error, remarks: answer.remarks }, this.card.target));
+      const complete = this.card.columns.every((column) => ["string", "number", "boolean"].includes(typeof request.row[column.name]));
+      replace(this.trust, trust({ ...group, numerical_error: answer.error, remarks: answer.remarks }, this.card.target, complete));
       const levels = Object.keys(group.quantiles);
       replace(this.numbers, h("summary", null, "The distribution in numbers"), table("Quantiles of the model's output over the unknown inputs", [
         ["share of cases at or below", levels.map((level) => `${Math.round(1000 * level) / 10}%`)],
@@ -296,7 +297,7 @@ export class CaseView {
     this.showWhy(answer, request);
   }
 
-  showWhy(answer) {
+  showWhy(answer, request) {
     const { contributions } = answer;
     if (!contributions) {
       replace(this.why, h("span", { class: "note" }, answer.prediction === null ? "No answer." : "Contributions are those of single values: choose a value where there is a range or a set."));
@@ -304,7 +305,7 @@ export class CaseView {
       return;
     }
     const is = this.isProbability;
-    const known = contributions.columns.map((column, i) => ({ column, value: contributions.values[0][i], text: contributions.known[0][i] }))
+    const known = contributions.columns.map((column, i) => ({ column, value: contributions.values[0][i], text: evidenceText(request.row[column]) }))
       .filter((one) => one.value !== null && one.value !== 0).sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, 3);
     const reasons = known.flatMap((one, i) => [
       i === 0 ? "" : i === known.length - 1 ? " and " : ", ",
@@ -314,6 +315,6 @@ export class CaseView {
       ? ["The model expects ", h("strong", null, output(contributions.prediction[0], is)), ` rather than ${output(contributions.base, is)}, mainly because `, reasons, "."]
       : `Nothing is known: the model expects what it expects of everyone, ${output(contributions.base, is)}.`,
     best && answer.next.share[0] > 0.005 ? [" Of what is unknown, ", name(best, 30), " matters most."] : "");
-    replace(this.contributions, known.length ? contributionBars(contributions, is) : null);
+    replace(this.contributions, known.length ? contributionBars(contributions, is, request.row) : null);
   }
 }

@@ -155,7 +155,7 @@ export class CasePicture extends Picture {
         );
       }
     }
-    svg.append(s("text", { class: "lane", x: PAD, y: 12 }, state.everyone.length ? "Model’s output (grey: everyone)" : "Model’s output"));
+    svg.append(s("text", { class: "lane", x: PAD, y: 12 }, state.everyone.length ? "Model’s output (grey: everyone, own scale)" : "Model’s output"));
     if (typeof state.mean === "number") {
       svg.append(s("line", { class: "mean", x1: x(state.mean), x2: x(state.mean), y1: 32, y2: lane }));
       svg.append(label(`expected ${output(state.mean, state.isProbability)}`, x(state.mean), 28, PAD, width - PAD, "mean-text"));

@@ -246,7 +246,7 @@ class NumberField extends OrderedField {
     const change = (event) => {
       const text = event.target.value.trim();
       const number = Number(text);
-      if (text === "" && this.mode === "range") set(null);
+      if (text === "" && !event.target.validity.badInput) set(null); // an emptied box: unknown
       else if (text !== "" && Number.isFinite(number)) set(number);
     };
     return h("input", { type: "number", step: "any", inputmode: "decimal", "aria-label": label, value: value ?? "", oninput: change });
@@ -283,6 +283,6 @@ class TimeField extends OrderedField {
   }
 
   input(label, value, set) {
-    return h("input", { type: this.type, "aria-label": label, value: value ? this.written(String(value)) : "", onchange: (event) => (event.target.value || this.mode === "range") && set(event.target.value || null) });
+    return h("input", { type: this.type, "aria-label": label, value: value ? this.written(String(value)) : "", onchange: (event) => set(event.target.value || null) });
   }
 }

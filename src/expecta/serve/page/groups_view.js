@@ -201,7 +201,7 @@ export class GroupsView {
       h("p", { class: "under" }, "difference of the means, A less B",
         answer.interval ? `, probably between ${say(answer.interval[0])} and ${say(answer.interval[1])} (95%)` : "",
         answer.ratio === null ? "" : `; ratio ${figure(answer.ratio)}`,
-        `. A random member of A is above one of B with probability ${percent(answer.superiority)}.`),
+        `. The model’s output for a random member of A is above that for one of B with probability ${percent(answer.superiority)}.`),
     ];
   }
 
