@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 # A measured passage begins with <!-- measured: FILE column=value ... --> and ends with
 # <!-- end -->. Every number in it must be in this file of benchmarks/results, in a line whose
@@ -133,7 +135,6 @@ def evaluation(monkeypatch):
 def filled(evaluation, folder):
     """A folder of made-up results of every part."""
     cells = evaluation("cells")
-    rng = np.random.default_rng(0)
     for part, lines in {
         "A": [
             *(
@@ -162,25 +163,62 @@ def filled(evaluation, folder):
             ),
         ],
         "B": [
-            (
-                name,
-                method,
-                f"{scenario}/MCAR 50%",
-                0,
-                {key: loss, "coverage": 0.875, "CRPS": 2.0, "width": 3.0}
-                | {"coverage@1": 0.875, "width@1": 3.0, "rows@1": 40, "fit seconds": 1.0}
-                | {"milliseconds per row": 0.25}
-                | {"more than expected": loss - 2.5, "its error": 0.125}
-                | {"error against enumeration": 1e-12},
-            )
-            for name, key in (("insurance", "RMSE"), ("wine", "log-loss"))
-            for scenario in ("i", "ii")
-            for method, loss in (
-                ("circuit", 3.0 if name == "wine" else 1.0),
-                ("boosting + expected", 2.5),
-                ("boosting + mean", 2.0),
-                ("boosting + native", 4.0 + rng.random()),
-            )
+            *(
+                (
+                    name,
+                    method,
+                    setting,
+                    10,
+                    {key: loss, **more}
+                    | (
+                        {"Brier": 0.5, "AUC": 0.75, "calibration error": 0.05}
+                        if name == "wine"
+                        else {}
+                    ),
+                )
+                for name, key in (("insurance", "RMSE"), ("wine", "log-loss"))
+                for setting in ("i/MCAR 50%", "ii/MCAR 30%")
+                for method, loss, more in (
+                    ("circuit", 3.0 if name == "wine" else 1.0, {}),
+                    ("boosting + expected", 2.5, {}),
+                    ("boosting + mean", 2.0, {"more than expected": -0.25, "its error": 0.0625}),
+                    ("boosting + native", 5.0, {"more than expected": 1.0, "its error": 0.125}),
+                )
+            ),
+            *(
+                (
+                    "insurance",
+                    source,
+                    "groups",
+                    10,
+                    {"groups": 40, "median error": error, "beyond three": 0.05},
+                )
+                for source, error in zip(
+                    ("both", "rows", "density", "averages"), (0.75, 1.0, 1.25, 0.875), strict=True
+                )
+            ),
+            *(
+                (
+                    name,
+                    "density",
+                    "density",
+                    10,
+                    {"rows": 100, "pairs compared": 21, "pairs beyond chance": 3}
+                    | {"groups compared": 50, "groups beyond chance": 0},
+                )
+                for name in ("insurance", "wine")
+            ),
+            *(
+                (
+                    "insurance",
+                    method,
+                    "uncertainty/none",
+                    10,
+                    {"CRPS": crps, "log score": 2.0, "coverage": 0.875, "below": 0.0625}
+                    | {"above": 0.0625, "least coverage of a decile": 0.75},
+                )
+                for method, crps in (("circuit", 1.0), ("conformal", 1.25))
+            ),
         ],
         "C": [("nltcs", "psdd", "bits", 0, {"test": -6.03, "seconds": 2.0})],
         "D": [
@@ -202,34 +240,54 @@ def test_the_page_is_made_of_results(evaluation, tmp_path):
     text = page.read_text(encoding="utf-8")
     for picture in re.findall(r"\((results/\w+\.svg)\)", text):
         assert (page.parent / picture).read_text(encoding="utf-8").startswith("<?xml")
-    assert len(re.findall(r"\(results/\w+\.svg\)", text)) == 6
+    assert len(re.findall(r"\(results/\w+\.svg\)", text)) == 3
     for words in (
         "| insurance, authors | 50 | 51 | 51 |",
         "| insurance | 936 / 187 / 215 / 36 | 936 / 187 / 215 / 36 | same |",
         "0.125 (13)",
         "-6.03 (2 s)",
         "adult: not here (3 cells)",
-        "model) in 2 of 4 settings",
-        "| wine | i/MCAR 50% | boosting + expected 2.5 | boosting + mean 2 | 25.0% |",
-        "first among the ways of a model in 0 of 2 settings",
-        "| wine | 0 of 1 | 1 of 1 |",
-        "| wine | i/MCAR 50% | boosting | 2.5 | mean 2 | 25.0% | 4 | the density |",
-        "| 2.5 | mean 2 | 25.0% | 4 | the model: circuit has 1 |",
-        "| numbers | boosting | expected | 2 | 1e-12 | 1e-12 |",
+        "2 tables: the expectation has mean rank 2.00 of 3 ways; mean 1.00, with -20.0% loss.",
         "| insurance | theirs | 4759 | 4435 | 4749.9 | 0 |",
-        "| mean | 1 | 1.0 to 1.0 | 2 of 2 | 0.8 |",
         "Of 1 comparisons with a baseline",
         "| insurance | 50 | mean | 0.00% |  | 2 |",
     ):
         assert words in text, words
     assert "Not run" not in text
+    claims, lost = (
+        (page.parent / f"{name}.md").read_text("utf-8") for name in ("claims", "losses")
+    )
+    for words in (
+        "`expected` against `mean`, the best of the others: -1.00 ranks ahead",
+        "| `native` | 3.00 | 3.00 to 3.00 | 100.0% | 100.0% to 100.0% | 2 / 0 / 0 |",
+        "| under 1,000 training rows, the nine | 2 | 2.00 | `mean` 1.00 |",
+        "| `ask`, the nine | 1 | 40 | 0.75 | 5.0% |  |",
+        "| none, the nine | 1 | -20.0% | -20.0% to -20.0% | 1 | 87.5% / 87.5% |",
+        "| i/MCAR 50%, boosting + expected | -30.7% (-60.0% to 20.0%), 2 tables |",
+    ):
+        assert words in claims, words
+    for words in (
+        "of 4 comparisons of a table, setting, model and other way, `expected` wins 2 beyond",
+        "| insurance (the nine), i/MCAR 50%, boosting, `mean` | -25.0% | 6.2% "
+        "| `the model: circuit has -50.0%` |",
+        "| wine (the nine), ii/MCAR 30%, boosting, `mean` | -25.0% | 6.2% "
+        "| `the density: 3 of 21 pairs, 0 of 50 groups are off` |",
+    ):
+        assert words in lost, words
+    assert unfounded(claims.replace("evaluation/", f"{tmp_path}/cells/")) == []
+    assert unfounded(lost.replace("evaluation/", f"{tmp_path}/cells/")) == []
+    assert unfounded(claims.replace("evaluation/", f"{tmp_path}/cells/").replace("3.00", "3.01"))
+    assert len((page.parent / "results" / "comparisons.csv").read_text().splitlines()) == 9
 
 
 def test_the_page_in_the_docs_is_of_the_results(evaluation, tmp_path):
     if not evaluation("data").DATA.exists():
         pytest.skip("the published curves are not here; set EXPECTA_DATA")
-    page = evaluation("page").write(RESULTS / "evaluation", tmp_path)
-    assert page.read_text("utf-8") == (ROOT / "docs" / "results.md").read_text("utf-8")
+    results = tmp_path / "results of today"
+    shutil.copytree(RESULTS / "evaluation", results)
+    evaluation("page").write(results, tmp_path)
+    for page in ("results.md", "claims.md", "losses.md", "results/comparisons.csv"):
+        assert (tmp_path / page).read_text("utf-8") == (ROOT / "docs" / page).read_text("utf-8")
 
 
 def test_an_empty_folder_is_a_page_too(evaluation, tmp_path):
@@ -268,6 +326,21 @@ def test_a_torn_cell_is_computed_again(evaluation, tmp_path):
     assert values == [1.25, 2.5, 2.5]
 
 
+def test_several_processes_compute_the_same_cells(evaluation, tmp_path):
+    cells = evaluation("cells")
+    keys = [cells.Key("A", f"set {k % 2}", "m", "t", k) for k in range(4)]
+    work = [(key, partial(dict, RMSE=float(key.seed))) for key in keys]
+    work[3] = (keys[3], partial(int, "no number"))
+    for jobs in (1, 2):
+        store = cells.Cells(tmp_path / str(jobs), "A", build=tmp_path / str(jobs))
+        store.run(work, cells.Console(quiet=True), jobs)
+        assert store.done == set(keys[:3])
+        values = pd.read_parquet(store.kept).query("metric == 'RMSE'")
+        assert dict(zip(values["seed"], values["value"], strict=True)) == {0: 0.0, 1: 1.0, 2: 2.0}
+        (why,) = store.runs[-1]["skipped"]
+        assert "failed: ValueError" in why
+
+
 def test_what_fails_or_is_absent_is_told_and_gone_by(evaluation, tmp_path):
     cells = evaluation("cells")
     absent = evaluation("data").AbsentError
@@ -301,8 +374,10 @@ def test_rivals_have_all_rounds_and_scaled_columns(evaluation):
     G[:, 1] = np.nan
     for name in ("chained", "multiple", "forest"):
         fitted = imputer(name).fit(F)
-        assert fitted.imputer.n_iter_ == fitted.imputer.max_iter
-    for name in ("mean", "median", "neighbours", "chained", "multiple", "forest"):
+        assert fitted.imputer.n_iter_ == (3 if name == "forest" else 10)
+        steps = len(fitted.imputer.imputation_sequence_)
+        assert steps == 3 * fitted.imputer.n_iter_
+    for name in ("mean", "neighbours", "chained", "multiple", "forest"):
         filled = imputer(name).fit(F).transform(G)
         np.testing.assert_array_equal(filled[:, [0, 2]], G[:, [0, 2]])
     np.testing.assert_allclose(imputer("chained").fit(F).transform(G), F[:5], rtol=1e-3)
@@ -325,7 +400,7 @@ def test_ranks_and_scores(evaluation):
     metrics = evaluation("metrics")
     table = pd.DataFrame({"a": [1.0, 1.0, 3.0], "b": [2.0, 2.0, 2.0], "c": [3.0, 3.0, 3.5]})
     ranked = metrics.bootstrap(table.rank(axis=1))
-    assert ranked["rank"].to_dict() == pytest.approx({"a": 4 / 3, "b": 5 / 3, "c": 3.0})
+    assert ranked["middle"].to_dict() == pytest.approx({"a": 4 / 3, "b": 5 / 3, "c": 3.0})
     assert ranked.loc["c", ["low", "high"]].tolist() == [3.0, 3.0]
     assert (ranked.loc["a", "low"], ranked.loc["a", "high"]) == (1.0, 2.0)
     p = np.array([[0.75, 0.25], [0.5, 0.5]])
@@ -336,6 +411,11 @@ def test_ranks_and_scores(evaluation):
     y = np.random.default_rng(0).normal(size=4000)
     true = np.tile(np.quantile(y, metrics.LEVELS), (len(y), 1))
     assert metrics.crps(true, y) < metrics.crps(true + 0.3, y)
+    edges = np.quantile(y, np.arange(1, 10) / 10)
+    assert metrics.log_score(true, y, edges) == pytest.approx(np.log(10), rel=0.01)
+    assert metrics.log_score(true + 0.3, y, edges) > np.log(10) + 0.03
+    p = np.column_stack([1 - np.arange(100) / 100, np.arange(100) / 100])
+    assert metrics.calibration_error(p, (np.arange(100) >= 50).astype(int)) == pytest.approx(0.25)
     # the normal's CRPS of itself is 1 / sqrt(pi); nineteen levels lack the tails
     assert metrics.crps(true, y) == pytest.approx(np.pi**-0.5, rel=0.06)
 
@@ -353,15 +433,17 @@ def test_a_set_that_is_not_there_is_told(evaluation, tmp_path, monkeypatch, caps
 @pytest.mark.slow
 def test_quick_runs_end_to_end(evaluation, tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation("data"), "ROOT", tmp_path)
-    monkeypatch.setitem(evaluation("part_b").QUICK, "scenarios", ("ii/MCAR 30%",))
+    part_b = evaluation("part_b")
+    chosen = {key: part_b.SETTINGS[key] for key in ("ii/MCAR 30%", "groups", "density")}
+    monkeypatch.setattr(part_b, "SETTINGS", chosen)
     main = evaluation("__main__").main
     main(["B", "D", "page", "--quick", "--sets", "wine", "random"])
     lines = evaluation("cells").read(tmp_path / "build" / "evaluation-quick" / "cells" / "B.csv")
     losses = {line["method"]: float(line["value"]) for line in lines if line["metric"] == "Brier"}
-    assert len(losses) == 22
+    assert len(losses) == 16
     assert all(0 < loss < 2 for loss in losses.values())
     page = (tmp_path / "build" / "evaluation-quick" / "results.md").read_text(encoding="utf-8")
-    assert "Where we lose" in page
+    assert "[losses](losses.md)" in page
     assert "failed" not in page
     assert "cost against joins" in (
         tmp_path / "build" / "evaluation-quick" / "results" / "scaling.svg"

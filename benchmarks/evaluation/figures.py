@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import matplotlib as mpl
-
-mpl.use("svg")
 import matplotlib.pyplot as plt
 import matplotlib.ticker
 import numpy as np
 import pandas as pd
+from scipy.stats import studentized_range
 
 styled = mpl.rc_context(
     {
@@ -81,46 +80,28 @@ def curves(frame: pd.DataFrame, path: Path, *, metric: str, published: pd.DataFr
 
 
 @styled
-def ranks(found: dict[str, pd.DataFrame], path: Path, ours: tuple[str, ...]) -> None:
-    """Mean ranks with their intervals, a panel for each scenario; ours are dark."""
-    tall = max(len(table) for table in found.values())
-    figure, axes = plt.subplots(
-        1, len(found), figsize=(4.2 * len(found), 0.6 + 0.2 * tall), squeeze=False,
-        layout="constrained",
-    )  # fmt: skip
-    for (title, table), ax in zip(found.items(), axes.flat, strict=True):
-        for place, (method, line) in enumerate(table.iterrows()):
-            own = method.split(" + ")[-1] in ours
-            colour = "#0b5394" if own else "#999999"
-            ax.plot([line["low"], line["high"]], [place, place], color=colour, lw=1.5)
-            ax.plot(line["rank"], place, "o", color=colour, ms=4)
-        ax.set_yticks(range(len(table)), table.index)
-        ax.invert_yaxis()
-        ax.set_xlabel("mean rank over data sets (1 is best), 95%")
-        ax.set_title(title)
-    save(figure, path)
+def critical_difference(panels: dict[str, pd.Series], path: Path) -> None:
+    """Mean ranks of ways with bootstrap intervals, and Nemenyi's critical difference as a bar.
 
-
-@styled
-def by_holes(frame: pd.DataFrame, what: str, path: Path) -> None:
-    """Coverage or width of 90% intervals against the number of holes; a panel for each set."""
-    names = list(dict.fromkeys(frame["set"]))
-    figure, axes = grid(len(names), 3.2, 2.4)
-    methods = sorted(set(frame["method"]), key=lambda one: (one != "circuit", one))
-    for name, ax in zip(names, axes.flat, strict=False):
-        for number, method in enumerate(methods):
-            line = frame[(frame["set"] == name) & (frame["method"] == method)].sort_values("holes")
-            ax.plot(line["holes"], line[what], "o-", ms=2.5, color=f"C{number}", label=method)
-        if what == "coverage":
-            ax.axhline(0.9, color="black", lw=0.6, ls=":")
-            ax.set_ylim(min(0.5, frame[what].min()) - 0.02, 1.02)
-        ax.set_title(name)
-        ax.set_xlabel("holes in the row")
-        ax.set_ylabel(
-            "covered by 90% intervals" if what == "coverage" else "width of 90% intervals"
-        )
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    A panel for each part of the list; each has figures by way and metric.
+    """
+    wide = (3.6 * len(panels), 2.6)
+    figure, axes = plt.subplots(1, len(panels), figsize=wide, squeeze=False, layout="constrained")
+    for (title, told), ax in zip(panels.items(), axes.flat, strict=True):
+        ranks = told.xs("middle", level="metric").sort_values()
+        n, k = told["all", "tables"], len(ranks)
+        for place, way in enumerate(ranks.index):
+            colour = "#0b5394" if way == "expected" else "#888888"
+            ends = [told[way, "low"], told[way, "high"]]
+            ax.plot(ends, [place, place], color=colour, lw=1.5)
+            ax.plot(ranks[way], place, "o", color=colour, ms=4)
+        apart = studentized_range.ppf(0.95, k, np.inf) / 2**0.5 * (k * (k + 1) / (6 * n)) ** 0.5
+        ax.plot([ranks.iloc[0], ranks.iloc[0] + apart], [-0.9, -0.9], color="black", lw=2)
+        ax.annotate("critical difference", (ranks.iloc[0], -1.15), fontsize=7)
+        ax.set_yticks(range(k), ranks.index)
+        ax.set_ylim(k - 0.5, -1.9)
+        ax.set_xlabel("mean rank (1 is best), interval")
+        ax.set_title(f"{title}, {n:.0f} tables")
     save(figure, path)
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import page_a, page_b, page_c, page_d
-from .cells import LAST
+from . import claim_figures, page_a, page_b, page_c, page_claims, page_d, page_losses
+from .cells import LAST, replace
 from .tables import load, number
 
 PARTS = {
     "A": ("The paper as published", page_a.part_a, page_a.in_short),
-    "B": ("Tables with holes", page_b.part_b, page_b.in_short),
+    "B": ("Tables with missing values", page_b.part_b, page_b.in_short),
     "C": ("Densities", page_c.part_c, page_c.in_short),
     "D": ("Speed", page_d.part_d, page_d.in_short),
 }
@@ -60,10 +60,30 @@ def write(results: Path, docs: Path) -> Path:
         if not len(frame):
             rest += "Not run.\n"
             continue
-        rest += provenance(results, part, frame) + "\n" + tell(frame, folder)
+        made = provenance(results, part, frame)
+        if part == "B":
+            rest += made + "\n" + tell(frame)
+            write_claims(frame, results, docs)
+        else:
+            rest += made + "\n" + tell(frame, folder)
         short += "".join(f"- {part}. {line}\n" for line in in_short(frame))
     text += f"\n## In short\n\n{short}" if short else ""
     docs.mkdir(parents=True, exist_ok=True)
     page = docs / "results.md"
     page.write_text(text + rest, "utf-8")
     return page
+
+
+def write_claims(frame: pd.DataFrame, results: Path, docs: Path) -> None:
+    """Write docs/claims.md, docs/losses.md, what they link to, and their figures as Parquet."""
+    figures, causes = claim_figures.statistics(frame), page_losses.causes(frame)
+    for name, lines in (("claims", figures), ("lost", page_losses.lost(causes))):
+        replace(results / f"{name}.parquet", lines.to_parquet(index=False, compression="zstd"))
+    docs.mkdir(parents=True, exist_ok=True)
+    seeds = frame.groupby("set")["seed"].nunique()
+    (docs / "claims.md").write_text(page_claims.claims(figures, seeds, docs / "results"), "utf-8")
+    (docs / "losses.md").write_text(page_losses.losses(causes), "utf-8")
+    readme = docs.parent / "README.md"
+    if readme.exists():
+        readme.write_text(page_claims.in_readme(figures, readme.read_text("utf-8")), "utf-8")
+    page_losses.write_comparisons(causes, docs / "results" / "comparisons.csv")

@@ -1,103 +1,148 @@
-"""Where another way of part B is better than ours, and why."""
+"""docs/losses.md: where another way is better than ours, and what was tested about why."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from .tables import number, table
+from .claim_figures import HALVES, MISSING, SIGNIFICANT, TRAINED, arranged, paired, wide_by_seed
+from .methods import RETRAINED
+from .tables import table
 
-OURS = ("circuit", "expected")
-NEITHER = ("monte carlo",)  # our density, not our way
-LEAST = 0.005  # a loss to all other methods is told where it is more than this share
+FILE = "evaluation/lost.parquet"
+BY = ["half", "set", "training", "setting", "model"]
 WHY = """\
-By RMSE or log-loss; Monte Carlo, which has our density, is left out here. A loss within two
-standard errors of the difference (row by row, over the same test rows) is *undecided*. Otherwise,
-with complete training rows, the sums are not to blame, as the next section shows; what is left
-is that the model is not the mean of y given the inputs, or that the learned density is not that of
-the inputs. It is put down to *the model* where our best prediction (a circuit, or the expectation
-of another model with the same density) is as good as the winner, and the winner's way is no better
-for that other model. Else it is put down to *the density*; where training rows have holes, this
-means the density or the completions that it drew for training.
+A loss is told where it is beyond two standard errors, row by row over the test rows of a table; of
+ways that are equally good, chance alone would tell one in forty.
+What was tested of each:
 
+- *the model*: a circuit, or the expectation of another model under the same density, is at least as
+  good as the winner. So predictions that good can be made under the density, by another model.
+- *the density*: no model under the density is as good as the winner, and
+  [`density.check`](densities.md#can-i-trust-answers-under-this-density) on held-out rows names
+  pairs of columns, or groups, that it has wrong beyond chance; how many is told.
+- *not explained*: neither. The density agrees with held-out rows in all that was compared.
+"""
+WHEN = """
+## A model trained again
+
+`retrained` is fitted to the training rows and a copy with missing values as the test rows have
+them: it knows beforehand what will be missing, and how often. Where you know that too and may train
+again, compare it with `expected`, which leaves the model as it is:
 """
 
 
-def losses(cells: pd.DataFrame, as_trained: pd.DataFrame) -> str:
-    """Plainly, for every model: the best other way where it is better than the expectation."""
-    text = WHY + "#### Models as they were trained (i)\n\n" + lost_table(as_trained, cells)
-    text += "\n#### Models trained with holes (ii and iii)\n\n"
-    text += lost_table(cells[cells["scenario"] != "i"], cells)
-    text += "\n#### The best of all methods, models fitted anew among them\n\n"
-    lines, total = [], 0
-    for (name, setting), here in cells.groupby(["set", "setting"], sort=False):
-        here = here.dropna(subset="loss").set_index("method")
-        own, other = here[here["way"].isin(OURS)]["loss"], others(here)["loss"]
-        total += 1
-        if other.min() < own.min() * (1 - LEAST):
-            ours, theirs = (f"{one.idxmin()} {number(one.min())}" for one in (own, other))
-            lines.append((name, setting, ours, theirs, f"{own.min() / other.min() - 1:.1%}"))
-    text += (
-        f"Another method is better than the best of ours (the circuit, or the expectation of any "
-        f"model) in {len(lines)} of {total} settings of a "
-        f"set, by more than {LEAST:.1%} of RMSE or log-loss.\n\n"
+def causes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Every model of a table and every other way: how much better it is, and what explains that."""
+    cells = arranged(frame)
+    pairs = paired(cells, BY)
+    keys = [*BY[:4], "seed"]
+    grid = cells.assign(method=cells["model"] + " + " + cells["way"]).pivot_table(
+        index=keys, columns="method", values="loss"
     )
-    names = ["set", "setting", "ours", "better", "we lose by"]
-    return text + (table(pd.DataFrame(lines, columns=names)) if lines else "")
+    checks = wide_by_seed(frame)
+    checks = checks[checks["setting"] == "density"].groupby("set").mean(numeric_only=True)
+    pairs["errors"] = pairs["more"] / pairs["error"]
+    pairs["cause"] = [
+        _cause(line, grid.loc[line.half, line.set, line.training, line.setting], checks)
+        if line.errors < -SIGNIFICANT
+        else ""
+        for line in pairs.itertuples()
+    ]
+    return pairs.rename(columns={"way": "better"})
 
 
-def others(cells: pd.DataFrame) -> pd.DataFrame:
-    return cells[~cells["way"].isin((*OURS, *NEITHER))]
+def _cause(line, grid: pd.DataFrame, checks: pd.DataFrame) -> str:
+    winner = np.log(grid[f"{line.model} + {line.way}"])
+    ours = [name for name in grid if name.endswith(("+ circuit", "+ expected"))]
+    ratios = {name: (np.log(grid[name]) - winner).mean() for name in ours}
+    best = min(ratios, key=lambda name: ratios[name])
+    if ratios[best] <= 0:
+        name = best.removeprefix("circuit + ")
+        return f"the model: {name} has {np.expm1(ratios[best]):+.1%}"
+    if line.set not in checks.index:
+        return "density not checked"
+    check = checks.loc[line.set]
+    wrong = check["pairs beyond chance"], check["groups beyond chance"]
+    if max(wrong) > 0:
+        pairs, groups = check["pairs compared"], check["groups compared"]
+        return (
+            f"the density: {wrong[0]:.0f} of {pairs:.0f} pairs, {wrong[1]:.0f} of {groups:.0f} "
+            "groups are off"
+        )
+    return "not explained"
 
 
-def lost_table(cells: pd.DataFrame, every: pd.DataFrame) -> str:
-    lines, total = [], 0
-    for (name, setting, model), here in cells.groupby(["set", "setting", "model"], sort=False):
-        own, other = here[here["way"] == "expected"], others(here).dropna(subset="loss")
-        if not len(own) or not len(other):
+def lost(causes_: pd.DataFrame) -> pd.DataFrame:
+    """Lines as figures: set, method, setting, metric, value."""
+    told = causes_.assign(method=causes_["model"] + " + " + causes_["better"])
+    return told.melt(["set", "method", "setting"], ["more", "error", "errors"], "metric", "value")
+
+
+def losses(causes_: pd.DataFrame) -> str:
+    """The page."""
+    text = (
+        "# Losses\n\nWritten by `python -m benchmarks.evaluation page` from "
+        "benchmarks/results/evaluation; not to be edited. What is claimed, and how it was "
+        "measured: [claims](claims.md). All comparisons, won and lost, are in "
+        "[results/comparisons.csv](results/comparisons.csv).\n\n" + WHY
+    )
+    as_it_is = causes_[causes_["better"] != RETRAINED]
+    for training in (TRAINED, MISSING):
+        here = as_it_is[as_it_is["training"] == training]
+        text += f"\n## {training.capitalize()}\n\n"
+        if not len(here):
+            text += "Not run.\n"
             continue
-        total += 1
-        ours, best = own["loss"].iloc[0], other.loc[other["loss"].idxmin()]
-        if best["loss"] < ours:
-            error = best.get("its error", np.nan) / best["seeds"] ** 0.5
-            apart = -best.get("more than expected", np.nan) / error
-            there = every[(every["set"] == name) & (every["setting"] == setting)]
-            why = reason(apart, best, there)
-            share = ours / best["loss"] - 1
-            words = number(ours), f"{best['way']} {number(best['loss'])}", f"{share:.1%}"
-            lines.append((share, (name, setting, model, *words, apart, why)))
-    text = duels(cells) + (
-        f"Monte Carlo apart, the expectation is first among the ways of a model in "
-        f"{total - len(lines)} of {total} settings of a set and a model. It is not in these:\n\n"
-    )
-    names = ["set", "setting", "model", "expected", "better", "by", "standard errors", "why"]
-    lines = [line for _, line in sorted(lines, key=lambda one: -one[0])]
-    return text + (table(pd.DataFrame(lines, columns=names), 2) if lines else "")
+        worst = here[here["errors"] < -SIGNIFICANT].sort_values(["half", "set", "more"])
+        counts = here.assign(lost=here["errors"] < -SIGNIFICANT, won=here["errors"] > SIGNIFICANT)
+        by_half = counts.groupby("half")[["won", "lost"]].agg(["sum", "count"])
+        for half in [half for half in HALVES if half in by_half.index]:
+            (won, n), (below, _) = (by_half.loc[half, name] for name in ("won", "lost"))
+            text += (
+                f"{HALVES[half].capitalize()}: of {n} comparisons of a table, setting, model and "
+                f"other way, `expected` wins {won} beyond two standard errors and loses "
+                f"{below}.\n\n"
+            )
+        if len(worst):
+            text += f"<!-- measured: {FILE} -->\n" + _table(worst) + "<!-- end -->\n"
+    again = causes_[causes_["better"] == RETRAINED]
+    text += WHEN
+    if len(again):
+        text += "\n" + _retrained(again)
+    return text
 
 
-def reason(apart: float, rival: pd.Series, there: pd.DataFrame) -> str:
-    """What was checked of a loss; see WHY."""
-    if not apart > 2:
-        return "undecided"
-    ours = there[there["way"].isin(OURS)]
-    best = ours.loc[ours["loss"].idxmin()]
-    same = there[(there["model"] == best["model"]) & (there["way"] == rival["way"])]["loss"]
-    if best["loss"] <= min([rival["loss"], *same]):
-        return f"the model: {best['method']} has {number(best['loss'])}"
-    return "the density"
+def _table(lines: pd.DataFrame) -> str:
+    shown = [
+        (
+            f"{line.set} ({HALVES[line.half]}), {line.setting}, {line.model}, `{line.better}`",
+            f"{line.more:.1%}",
+            f"{line.error:.1%}",
+            f"`{line.cause}`",
+        )
+        for line in lines.itertuples()
+    ]
+    names = ["table, setting, model, better way", "its loss", "standard error", "cause"]
+    return table(pd.DataFrame(shown, columns=names))
 
 
-def duels(cells: pd.DataFrame) -> str:
-    """For each set and other way: in how many settings and models the expectation is better."""
-    grid = cells.pivot_table(index=["set", "setting", "model"], columns="way", values="loss")
-    told = {}
-    for way in [way for way in grid if way not in OURS]:
-        both = grid[["expected", way]].dropna()
-        won = (both["expected"] < both[way]).groupby("set").agg(["sum", "count"])
-        told[way] = won["sum"].astype(str) + " of " + won["count"].astype(str)
-    shown = pd.DataFrame(told).fillna("").loc[list(dict.fromkeys(cells["set"]))]
-    return (
-        "How often the expectation is better, over settings and models:\n\n"
-        + table(shown.reset_index(names="set"))
-        + "\n"
-    )
+def _retrained(lines: pd.DataFrame) -> str:
+    text = ""
+    for (half, model), here in lines.groupby(["half", "model"], sort=False):
+        won, below = (here["errors"] > SIGNIFICANT).sum(), (here["errors"] < -SIGNIFICANT).sum()
+        text += (
+            f"- {model}, {HALVES[half]}: of {len(here)} tables and settings, better than "
+            f"`expected` beyond two standard errors on {below}, worse on {won}.\n"
+        )
+    return text
+
+
+def write_comparisons(causes_: pd.DataFrame, file: Path) -> None:
+    """All comparisons as CSV."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    names = ["half", "set", "setting", "model", "better", "more", "error", "seed", "cause"]
+    shown = causes_[names].rename(columns={"better": "way", "seed": "seeds"})
+    shown.to_csv(file, index=False, float_format="%.5f", lineterminator="\n")

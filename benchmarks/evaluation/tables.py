@@ -42,3 +42,7 @@ def number(value: float, digits: int = 4) -> str:
     if value and abs(value) >= 10 ** (digits - 1):
         return f"{value:,.0f}"
     return f"{value:.{digits}g}"
+
+
+def count_tables(n: float) -> str:
+    return "1 table" if n == 1 else f"{n:.0f} tables"
