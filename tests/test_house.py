@@ -20,7 +20,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 MAP = ROOT / "docs" / "architecture.md"
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 SHARED_NAMES = {"__init__.py", "__main__.py"}  # that Python gives to a file
 CODE = re.compile(r"`([^`\n]+)`")
@@ -133,3 +133,12 @@ def test_every_public_name_is_listed_and_there():
     assert "Any" not in dir(expecta)
     for name in dir(expecta):
         assert getattr(expecta, name) is not None
+
+
+def test_the_citation_names_the_version():
+    import expecta
+
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {expecta.__version__}\n" in citation
+    page = (ROOT / "docs" / "reference" / "citing.md").read_text(encoding="utf-8")
+    assert f"version = {{{expecta.__version__}}}" in page

@@ -12,6 +12,7 @@ from expecta.circuits import (
 from expecta.circuits.evidence import Evidence
 from expecta.circuits.vtree import Vtree
 from expecta.common.errors import (
+    BatchError,
     DomainError,
     ExpectaError,
     FormatError,
@@ -28,6 +29,7 @@ from expecta.queries.pair import Pair
 
 if TYPE_CHECKING:
     from expecta.ask.circuit_model import CircuitModel
+    from expecta.batches import predict_batches
     from expecta.densities import (
         PSDD,
         ChowLiu,
@@ -57,6 +59,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "PSDD",
+    "BatchError",
     "BooleanEncoder",
     "ChowLiu",
     "CircuitClassifier",
@@ -96,6 +99,7 @@ __all__ = [
     "fit_parameters",
     "learn_vtree",
     "naive_bayes",
+    "predict_batches",
     "random_probabilistic",
     "random_regression",
     "warm_up",
@@ -124,6 +128,7 @@ _LATER = {  # these need numba or scikit-learn, which take a moment to import
     "PSDD": "expecta.densities",
     "fit_parameters": "expecta.learn.regression",
     "learn_vtree": "expecta.learn.vtrees",
+    "predict_batches": "expecta.batches",
     "warm_up": "expecta.estimators.warm_up",
 }
 

@@ -297,6 +297,22 @@ def test_leftovers_go_and_what_is_held_stays(tmp_path):
     assert names(tmp_path) == sorted(["file", *(path.name for path in mine)])
 
 
+def test_a_file_begun_again_under_its_name_stays(tmp_path, monkeypatch):
+    """Two savers see a file before it is locked; one removes it, and its owner begins again."""
+    if atomic_files.fcntl is None:
+        pytest.skip("no locks here")
+    path = tmp_path / f".expecta-{'0' * 16}.tmp"
+    path.write_bytes(OLD)
+    (entry,) = os.scandir(tmp_path)
+    seen = os.open(path, os.O_RDWR)
+    path.unlink()
+    with atomic_files._open_named(path):
+        monkeypatch.setattr(os, "open", lambda *given: seen)
+        atomic_files._remove_if_stale(entry)
+        monkeypatch.undo()
+        assert path.exists()
+
+
 def test_without_locks_only_old_leftovers_go(tmp_path, monkeypatch):
     monkeypatch.setattr(atomic_files, "fcntl", None)
     old, young = (tmp_path / f".expecta-{digit * 16}.tmp" for digit in "01")

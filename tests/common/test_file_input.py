@@ -61,7 +61,7 @@ def test_pipes_are_read(vtree, tmp_path):
     with pipe(tmp_path / "pipe", vtree.read_bytes()) as path:
         assert Vtree.load(path) == Vtree.load(vtree)
     with pipe(tmp_path / "model", vtree.read_bytes()) as path:
-        assert "not read from" in bad("inspect", path)  # by its name alone
+        assert "cannot be read from" in bad("inspect", path)  # by its name alone
         path.read_bytes()
 
 

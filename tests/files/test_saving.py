@@ -125,7 +125,7 @@ def test_what_is_saved_can_be_read(tmp_path_factory, table, kind, data):
         "max_bins": data.draw(st.integers(2, 9)),
         "max_categories": data.draw(st.integers(2, 9)),
         "missing_is_value": data.draw(st.lists(names, max_size=2)) or False,
-        "kinds": data.draw(st.dictionaries(names, st.just("category"), max_size=1)) or None,
+        "categorical": data.draw(st.lists(names, max_size=1)) or None,
     }
     try:
         encoder = Encoder(**options)
