@@ -99,6 +99,7 @@ class Attack:
 
     def __init__(self, process, truth, seconds, seed):
         self.process, self.truth, self.rng = process, truth, random.Random(seed)
+        self.seed = seed
         self.end = time.monotonic() + seconds
         self.seconds = seconds
         self.record = Record()
@@ -254,15 +255,15 @@ class Attack:
 
     async def replaces(self):
         """Put another version in the file's place, or damage it where it is."""
-        number = 0
+        number, rng = 0, random.Random(self.seed)  # its own: the same order for any load
         while self.goes_on():
             await asyncio.sleep(2.5)
             fresh = self.truth.path.with_suffix(".fresh")
-            if self.rng.random() < 0.4:
+            if rng.random() < 0.4:
                 data = bytearray(self.truth.files[number].read_bytes())
                 for _ in range(20):
-                    data[self.rng.randrange(len(data))] ^= 1 << self.rng.randrange(8)
-                self.truth.path.write_bytes(data[: self.rng.randrange(len(data))])
+                    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+                self.truth.path.write_bytes(data[: rng.randrange(len(data))])
                 self.record.damaged += 1
                 continue
             number = 1 - number

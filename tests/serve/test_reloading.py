@@ -106,3 +106,32 @@ def test_what_cannot_be_served(tmp_path):
         app({})
     with pytest.raises(DomainError, match="estimators and densities, not int"):
         app({"x": 3})
+
+
+def test_a_process_that_starts_beside_a_damaged_file_takes_the_last_readable_one(place, tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    options = ServeOptions(reload_seconds=0, kept_folder=str(kept))
+    with serving({"cost": place}, options) as client:
+        before = client.answer(PREDICT, {"rows": {"age": 40}})
+    good = place.read_bytes()
+    for damage in (good[:-100], b"no model at all", None):
+        if damage is None:
+            place.unlink()
+        else:
+            place.write_bytes(damage)
+        with serving({"cost": place}, options) as client:
+            assert client.answer(PREDICT, {"rows": {"age": 40}}) == before
+            assert client.get("/health/ready").json()["models"]["cost"]["problem"]
+            assert reloaded(client) == before
+    other = place.with_suffix(".new")
+    other.write_bytes(good)
+    with serving({"cost": place}, options) as client:
+        os.replace(other, place)
+        assert reloaded(client) == before
+        assert client.get("/health/ready").json()["models"]["cost"]["problem"] is None
+    for copy in kept.iterdir():
+        copy.unlink()
+    place.write_bytes(good[:-100])
+    with pytest.raises(FormatError):
+        app({"cost": place}, options)

@@ -145,6 +145,33 @@ def test_a_process_that_is_killed_is_replaced(running, http):
             assert http.get("/health/live").status_code == 200
 
 
+def test_a_process_that_starts_beside_a_damaged_file_answers_as_the_others(model_files, tmp_path):
+    path = tmp_path / "cost.expecta"
+    good = Path(model_files["cost"]).read_bytes()
+    path.write_bytes(good)
+    with service(tmp_path, {"cost": path}, "--workers", 2) as process:
+        row = {"rows": {"age": 40}}
+        before = httpx.post(f"{process.url}/models/cost/predict", json=row, timeout=60).json()
+        path.write_bytes(good[: len(good) // 2])
+        dead = [p for p in process.children() if b"spawn_main" in
+                Path(f"/proc/{p}/cmdline").read_bytes()]  # fmt: skip
+        for worker in dead:
+            os.kill(worker, signal.SIGKILL)
+        end = time.monotonic() + 120
+        while time.monotonic() < end:
+            with suppress(httpx.TransportError):
+                ready = httpx.get(f"{process.url}/health/ready", timeout=5)
+                if ready.status_code == 200 and not set(dead) & set(process.children()):
+                    break
+            time.sleep(0.2)
+        else:
+            raise AssertionError("no process took their place")
+        assert ready.json()["models"]["cost"]["problem"]
+        after = httpx.post(f"{process.url}/models/cost/predict", json=row, timeout=60).json()
+        assert after == before
+    assert "Traceback" not in process.log.read_text()
+
+
 def test_it_ends_when_told_to(model_files, tmp_path):
     """A request that has begun is answered first."""
     with service(tmp_path, {"cost": model_files["cost"]}) as process:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,7 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from expecta.common.atomic_files import replace_file
 from expecta.common.errors import DomainError, ExpectaError
+from expecta.common.file_input import read_bytes
 from expecta.common.text import suggestion
 from expecta.serve.compute_lanes import ComputeLane, MicroBatches
 from expecta.serve.problems import ProblemError
@@ -59,12 +62,20 @@ class ModelRegistry:
         self._tasks: list[asyncio.Task[None]] = []
 
     def _first(self, name: str, given: Any) -> ModelEntry:
-        if isinstance(given, str | Path):
-            path = Path(given)
+        if not isinstance(given, str | Path):
+            served = ServedModel(name, given, "1", rows=self.options.rows)
+            return self._entry(served, None, None)
+        path, kept = Path(given), kept_file(name, self.options)
+        try:
             stamp = FileStamp.of(path)
-            return self._entry(ServedModel.load(name, path, rows=self.options.rows), path, stamp)
-        served = ServedModel(name, given, "1", rows=self.options.rows)
-        return self._entry(served, None, None)
+            return self._entry(read_model(name, path, self.options), path, stamp)
+        except (ExpectaError, OSError) as error:
+            if kept is None or not kept.exists():
+                raise
+            served = ServedModel.load(name, kept, rows=self.options.rows)
+            entry = self._entry(served, path, None)
+            self._keep(name, entry, str(error))
+            return entry
 
     def _entry(self, served: ServedModel, path: Path | None, stamp: FileStamp | None) -> ModelEntry:
         entry = ModelEntry(served, path, stamp)
@@ -150,7 +161,7 @@ class ModelRegistry:
         log.info("reloaded", extra={"model": name, "version": served.version})
 
     def _load(self, name: str, path: Path) -> ServedModel:
-        served = ServedModel.load(name, path, rows=self.options.rows)
+        served = read_model(name, path, self.options)
         served.warm()
         return served
 
@@ -159,3 +170,26 @@ class ModelRegistry:
             entry.problem = problem
             self.metrics.reloads.labels(name, "failed").inc()
             log.error("reload failed; the old model stays", extra={"model": name})
+
+
+# -- files for processes that start later -------------------------------------------------
+
+
+def read_model(name: str, path: Path, options: ServeOptions) -> ServedModel:
+    """Read a model's file, and keep a copy of what could be read where options name a folder."""
+    data = read_bytes(path)
+    served = ServedModel.from_bytes(name, path, data, rows=options.rows)
+    kept = kept_file(name, options)
+    if kept is not None:
+        try:
+            replace_file(str(kept), data)
+        except OSError as error:  # a full disk, say: answers do not depend on it
+            log.warning("no copy is kept", extra={"model": name, "problem": str(error)})
+    return served
+
+
+def kept_file(name: str, options: ServeOptions) -> Path | None:
+    """Return where the copy is; a model's name may be anything, that of its copy is not."""
+    if options.kept_folder is None:
+        return None
+    return Path(options.kept_folder) / hashlib.sha256(name.encode()).hexdigest()[:32]

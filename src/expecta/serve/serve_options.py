@@ -35,6 +35,9 @@ class ServeOptions:
         processes on a port those that are warm answer.
     threads
         That kernels run on; None for one per core.
+    kept_folder
+        Where the last readable file of each model is kept, for a process that starts while the
+        file itself is damaged; None keeps none.
 
     Examples
     --------
@@ -54,3 +57,4 @@ class ServeOptions:
     reload_seconds: float = 1.0
     warm_first: bool = False
     threads: int | None = None
+    kept_folder: str | None = None

@@ -19,6 +19,8 @@ from expecta.ask.printed_answer import plain
 from expecta.common.errors import DomainError, ImpossibleEvidenceError
 from expecta.common.file_input import read_bytes
 from expecta.densities.density import Density
+from expecta.densities.density_files import DENSITY_FILE
+from expecta.estimators.estimator_files import ESTIMATOR_FILE
 from expecta.estimators.expected_estimator import ExpectedEstimator
 from expecta.estimators.row_predictions import RowPredictions, predict_rows
 from expecta.expected.expected_model import ModelRows
@@ -109,11 +111,18 @@ class ServedModel:
     @classmethod
     def load(cls, name: str, path: Path, *, rows: bool = False) -> ServedModel:
         """Read a file that an estimator, or a density, was saved in."""
-        data = read_bytes(path)
+        return cls.from_bytes(name, path, read_bytes(path), rows=rows)
+
+    @classmethod
+    def from_bytes(cls, name: str, path: Path, data: bytes, *, rows: bool = False) -> ServedModel:
+        """Read what such a file holds: model and version are of the same bytes.
+
+        The file may be replaced at any moment, so it is read once.
+        """
         version = hashlib.sha256(data).hexdigest()[:16]
         if Container.recognises(data) and Container.from_bytes(str(path), data).kind == "density":
-            return cls(name, Density.load(path), version)
-        return cls(name, ExpectedEstimator.load(path), version, rows=rows)
+            return cls(name, DENSITY_FILE.from_bytes(str(path), data), version)
+        return cls(name, ESTIMATOR_FILE.from_bytes(str(path), data), version, rows=rows)
 
     @property
     def predicts(self) -> bool:

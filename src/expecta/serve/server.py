@@ -17,9 +17,9 @@ from fastapi import FastAPI
 
 from expecta.common.errors import DomainError
 from expecta.common.settings import current
+from expecta.serve.model_registry import read_model
 from expecta.serve.request_guard import JsonLines
 from expecta.serve.serve_options import ServeOptions
-from expecta.serve.served_model import ServedModel
 from expecta.serve.service_metrics import FOLDER
 from expecta.serve.web_app import app
 
@@ -71,13 +71,13 @@ def run(
         service = app(models, options)
         uvicorn.run(service, **settings)
         return
-    for name, path in models.items():
-        ServedModel.load(name, Path(path))  # complains here, and not in every process
-    options = replace(options, warm_first=True)
     paths = {name: str(Path(path).absolute()) for name, path in models.items()}
-    os.environ[SETTINGS] = json.dumps({"models": paths, "options": asdict(options)})
-    with TemporaryDirectory(prefix="expecta-metrics-") as folder:
-        os.environ.setdefault(FOLDER, folder)
+    with _folder() as metrics, _folder() as kept:
+        os.environ.setdefault(FOLDER, metrics)
+        options = replace(options, warm_first=True, kept_folder=kept)
+        for name, path in paths.items():
+            read_model(name, Path(path), options)  # complains here, and not in every process
+        os.environ[SETTINGS] = json.dumps({"models": paths, "options": asdict(options)})
         uvicorn.run(
             "expecta.serve.server:worker_app",
             factory=True,
@@ -85,6 +85,11 @@ def run(
             timeout_worker_healthcheck=HEALTHCHECK_SECONDS,
             **settings,
         )
+
+
+def _folder() -> TemporaryDirectory[str]:
+    """Make a folder that the processes share, and nobody else can read."""
+    return TemporaryDirectory(prefix="expecta-serve-")
 
 
 def worker_app() -> FastAPI:
