@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import logging
 from collections.abc import Mapping
@@ -126,6 +127,7 @@ class ModelRegistry:
             else:
                 entry.is_warm = True
                 log.info("ready", extra={"model": name, "version": entry.served.version})
+        self._set_apart()
 
     async def _watch(self) -> None:
         while True:
@@ -159,11 +161,20 @@ class ModelRegistry:
         self.entries[name] = fresh
         self.metrics.reloads.labels(name, "loaded").inc()
         log.info("reloaded", extra={"model": name, "version": served.version})
+        del entry, served
+        self._set_apart()
 
     def _load(self, name: str, path: Path) -> ServedModel:
         served = read_model(name, path, self.options)
         served.warm()
         return served
+
+    def _set_apart(self) -> None:
+        """Leave what is there to stay out of garbage collections: they take long to look at it."""
+        if self.options.own_process:
+            gc.unfreeze()  # models that were replaced since
+            gc.collect()
+            gc.freeze()
 
     def _keep(self, name: str, entry: ModelEntry, problem: str) -> None:
         if entry.problem != problem:

@@ -35,6 +35,9 @@ class ServeOptions:
         processes on a port those that are warm answer.
     threads
         That kernels run on; None for one per core.
+    own_process
+        Whether the process serves and does nothing else: what is there once models are warm is then
+        left out of garbage collections, for whose pauses requests would wait.
     kept_folder
         Where the last readable file of each model is kept, for a process that starts while the
         file itself is damaged; None keeps none.
@@ -57,4 +60,5 @@ class ServeOptions:
     reload_seconds: float = 1.0
     warm_first: bool = False
     threads: int | None = None
+    own_process: bool = False
     kept_folder: str | None = None

@@ -56,6 +56,7 @@ def run(
     options = options or ServeOptions()
     if workers < 1:
         raise DomainError(f"workers is 1 or more, not {workers}")
+    options = replace(options, own_process=True)
     if options.threads is None:
         options = replace(options, threads=max(1, current().n_threads() // workers))
     settings: dict[str, Any] = {
