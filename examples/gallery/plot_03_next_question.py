@@ -22,11 +22,12 @@ answer = model.next_question(someone)
 print(answer)
 
 # %%
-# With costs, columns are ordered by what they tell per unit of cost. Here to measure the body-
-# mass index takes twenty minutes, and a question takes one.
-cost = {"bmi": 20, "sex": 1, "children": 1, "smoker": 1, "region": 1}
-print(model.next_question(someone, cost=cost))
-
-# %%
+# Without costs:
 answer.plot()
 plt.gcf().set_size_inches(7, 3.2)
+
+# %%
+# With costs, columns are ordered by what they tell per unit of cost. Here to measure the
+# body-mass index takes twenty minutes, and a question takes one.
+cost = {"bmi": 20, "sex": 1, "children": 1, "smoker": 1, "region": 1}
+print(model.next_question(someone, cost=cost))

@@ -191,3 +191,18 @@ def test_memory_does_not_grow_with_the_stream(client, monkeypatch):
             tracemalloc.stop()
 
     assert peak(40) < peak(5) + 300_000  # the rows alone are a megabyte as Python objects
+
+
+def test_rows_of_probability_zero_and_repeated_parameters_are_told(client):
+    text = b'{"age": {"in": [100000]}}\n{}\n'
+    answer = post(client, NDJSON, text)
+    assert [json.loads(line)["prediction"] is None for line in answer.text.splitlines()] == [
+        True,
+        False,
+    ]
+    assert "1 of 2 rows have probability zero" in answer.headers["expecta-remarks"]
+    levels = [json.loads(post(client, NDJSON, b"{}\n", query).text)["quantiles"]
+              for query in ("?quantiles=0.1,0.9", "?quantiles=0.1&quantiles=0.9")]  # fmt: skip
+    assert levels[0] == levels[1]
+    assert len(levels[0]) == 2
+    assert post(client, NDJSON, b"{}\n", "?std=true&std=false").status_code == 422

@@ -323,10 +323,15 @@ class StreamAnswers:
 
 
 def stream_options(request: Request) -> PredictOptions:
-    """Read what to add to predictions from the address: ``?std=true&interval=0.9``."""
+    """Read what to add to predictions from the address: ``?std=true&quantiles=0.1,0.9``."""
     given: dict[str, Any] = {"rows": {}}
-    for name, text in request.query_params.items():
-        given[name] = text.split(",") if name == "quantiles" else text
+    for name, text in request.query_params.multi_items():
+        if name == "quantiles":
+            given.setdefault(name, []).extend(text.split(","))
+        elif len(request.query_params.getlist(name)) > 1:
+            raise ProblemError(422, f"the address has {name[:80]!r} twice; give it once")
+        else:
+            given[name] = text
     return parse_request(to_json(given), PredictRequest).options()
 
 
@@ -336,12 +341,16 @@ async def _pieces(out: Any) -> AsyncIterator[bytes]:
 
 
 def _remarks(blocks: RowBlocks) -> dict[str, str]:
-    """Return the header that tells of values unlike the training data, where there are any."""
-    if not blocks.remarks:
-        return {}
+    """Return the header that tells of values unlike the training data, and of impossible rows."""
     more = blocks.n_unseen - len(blocks.remarks) if isinstance(blocks, JsonLineBlocks) else 0
     rest = [f"... and {more} more values like these"] * (more > 0)
-    return {"Expecta-Remarks": _ascii("; ".join([*blocks.remarks, *rest]))[:MAX_HEADER]}
+    if blocks.n_impossible:
+        rest.append(
+            f"{blocks.n_impossible} of {blocks.n_rows} rows have probability zero under the "
+            f"learned density: nothing is predicted of them"
+        )
+    remarks = "; ".join([*blocks.remarks, *rest])
+    return {"Expecta-Remarks": _ascii(remarks)[:MAX_HEADER]} if remarks else {}
 
 
 def _ascii(text: str) -> str:
