@@ -190,3 +190,12 @@ def test_memory_is_that_of_one_batch(models):
 
     peak(1)
     assert peak(20) < 1.5 * peak(2)
+
+
+def test_a_null_that_the_first_batch_rules_out_is_named(models):
+    whole = pa.schema([pa.field("age", pa.float64(), nullable=False)])
+    first = pa.record_batch([pa.array([40.0])], schema=whole)
+    later = pa.record_batch({"age": pa.array([None, 30.0])})
+    with pytest.warns(MissingColumnsWarning), pytest.raises(BatchError, match="null") as error:
+        list(predict_batches(models["cost"], [first, later]))
+    assert error.value.batch == 1

@@ -308,3 +308,16 @@ def test_the_decimal_sign_is_that_of_all_blocks(place, tmp_path, monkeypatch):
     found = run(*words, "--json")
     assert json.loads(found.stdout) == whole
     assert found.stderr.count("decimal commas") == 1
+
+
+def test_two_tables_that_would_have_one_output_are_refused(place, tables, tmp_path):
+    shutil.copy(tables / "c.csv", tables / "c.tsv.csv")
+    (tables / "a.jsonl").write_text('{"age": 40}\n')
+    out = tmp_path / "out"
+    words = ["predict", place / "cost.expecta", tables, "-o", out]
+    assert "would both be written to a.parquet" in bad(*words)
+    assert not out.exists() or not list(out.iterdir())
+    (tables / "a.jsonl").unlink()
+    assert run(*words).exit_code == 0
+    (out / "_expecta.json").write_text("{bad")
+    assert "_expecta.json is damaged" in bad(*words, "--resume")

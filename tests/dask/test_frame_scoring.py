@@ -201,3 +201,12 @@ def test_an_unseen_category_and_an_empty_partition(models):
     assert len(predict(models["cost"], empty).compute()) == 0
     assert len(score_samples(models["cost"], empty).compute()) == 0
     assert ask(models["cost"], empty).compute().rows == 0
+
+
+def test_predictions_beside_a_frame_whose_index_is_not_unique(models):
+    table = incomplete().reset_index(drop=True)
+    frame = frame_of(table, table)
+    predicted = predict(models["cost"], frame)
+    both = frame.assign(cost_predicted=predicted["cost_predicted"]).compute()
+    mean = models["cost"].predict(table)
+    assert np.array_equal(both["cost_predicted"], np.concatenate([mean, mean]))

@@ -165,7 +165,12 @@ def _as_first(batch: Any, first: Any) -> Any:
     try:
         return batch.cast(first)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
-        field = next(f for f in first if batch.schema.field(f.name).type != f.type)
+        field = next((f for f in first if batch.schema.field(f.name).type != f.type), None)
+        if field is None:
+            raise DomainError(
+                "it has a null in a column that the first batch says has none; "
+                "give all batches a schema that allows nulls"
+            ) from None
         raise DomainError(
             f"column {field.name!r} is {batch.schema.field(field.name).type} here and "
             f"{field.type} in the first batch; give all batches the same types"

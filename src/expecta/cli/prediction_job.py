@@ -208,9 +208,15 @@ def begin_folder(
         raise DomainError(f"{folder} is a folder: give a folder for its predictions too: -o FOLDER")
     if _is_within(root, Path(folder)) or _is_within(Path(folder), root):
         raise DomainError(f"{output} and {folder} contain each other; choose another folder")
-    files = {_written_name(path): str(Path(folder) / path) for path in table_paths(folder)}
-    record = root / RECORD
-    before: Any = json.loads(record.read_text("utf-8")) if record.is_file() else None
+    files: dict[str, str] = {}
+    for path in table_paths(folder):
+        name, full = _written_name(path), str(Path(folder) / path)
+        if name in files:
+            raise DomainError(
+                f"{files[name]} and {full} would both be written to {name}; rename one"
+            )
+        files[name] = full
+    before = _begun(root / RECORD)
     there = [name for name in files if (root / name).exists()]
     if there and not (resume and before):
         raise DomainError(
@@ -227,9 +233,22 @@ def begin_folder(
             (root / name).unlink()
     for name in files:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-    replace_file(str(record), json.dumps({"key": key, "tables": states}).encode())
+    replace_file(str(root / RECORD), json.dumps({"key": key, "tables": states}).encode())
     missing = {name: path for name, path in files.items() if not (root / name).exists()}
     return {str(root / name): path for name, path in missing.items()}
+
+
+def _begun(record: Path) -> Any:
+    """Return what a folder of outputs says of itself; None where it says nothing."""
+    if not record.is_file():
+        return None
+    try:
+        before = json.loads(record.read_text("utf-8"))
+        if before.keys() >= {"key", "tables"}:
+            return before
+    except (ValueError, AttributeError):
+        pass
+    raise DomainError(f"{record} is damaged; choose another folder, or delete this one")
 
 
 def _is_within(path: Path, other: Path) -> bool:

@@ -39,7 +39,8 @@ def predict(
 
     The columns are those that ``expecta predict`` adds, and the numbers those of ``predict``,
     whatever the partitions (of models fitted elsewhere, to rounding).
-    ``frame.join(predict(model, frame))`` has both.
+    ``frame.assign(name=predicted["name"])`` adds one to the frame, partition by partition; ``join``
+    multiplies rows where the index is not unique, as of several files that were read.
 
     Parameters
     ----------
