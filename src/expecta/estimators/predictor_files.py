@@ -22,9 +22,10 @@ from expecta.engine.boxes import Runs
 from expecta.estimators.expected_predictor import ExpectedPredictor
 from expecta.expected.additive_margin import AdditiveMargin
 from expecta.expected.compiled_trees import Branch, CompiledTrees
+from expecta.expected.exact_route import ExactRoute
 from expecta.expected.row_template import RowTemplate
 from expecta.expected.wrap_model import ModelCalls, tree_margin_of
-from expecta.expected.wrapped_model import ExactRoute, WrappedModel
+from expecta.expected.wrapped_model import WrappedModel
 from expecta.files.schema import Array, Choice, Field, Many, Maybe, Record, Scalar, Value
 from expecta.learn.regression.noise_variance import NoiseVariance
 from expecta.readers.forms import Form, Linear, Trees

@@ -16,13 +16,14 @@ from expecta.common.errors import DomainError
 from expecta.densities.density import Density
 from expecta.expected.additive_margin import AdditiveMargin, additive_of_linear
 from expecta.expected.compiled_trees import CompiledTrees
+from expecta.expected.exact_route import ExactRoute
 from expecta.expected.margin import Margin
 from expecta.expected.model_cells import ModelCells
 from expecta.expected.reading_check import ReadingDisagrees, check_reading
 from expecta.expected.refusals import ask_complete
 from expecta.expected.row_template import RowTemplate, evenly
 from expecta.expected.tree_margin import TreeMargin
-from expecta.expected.wrapped_model import ExactRoute, WrappedModel
+from expecta.expected.wrapped_model import WrappedModel
 from expecta.queries.impossible import level_of_caller
 from expecta.readers import Unreadable, frames
 from expecta.readers.features import Features

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,16 @@ from expecta.common.errors import DomainError
 from expecta.common.trust import Trust
 from expecta.densities.density import Density
 from expecta.expected.additive_margin import AdditiveMargin
+from expecta.expected.exact_route import (
+    ExactRoute,
+    explain_route,
+    explain_rows,
+    short_exactness,
+)
 from expecta.expected.expected_model import ExpectedModel, ModelRows, RowAnswers, class_index
 from expecta.expected.expected_output import BINS_NOTE, Answer, ExpectedOutput, OutputContext
-from expecta.expected.margin import Margin
 from expecta.expected.quasi_sampling import SAMPLES_FOR_SPREAD, MarginFunction, quasi_means
-from expecta.expected.refusals import ask_complete, refusal
+from expecta.expected.refusals import ask_complete, check_far, check_values
 from expecta.expected.row_distributions import (
     NormalDistribution,
     RowDistributions,
@@ -32,31 +37,13 @@ from expecta.learn.regression.noise_variance import NoiseVariance
 from expecta.queries.impossible import OneWarning, check_possible
 from expecta.queries.moments import shift_moments
 from expecta.queries.pair import Pair
-from expecta.readers import frames
-from expecta.readers.forms import Form, Trees
 from expecta.readers.model_links import apply_link, centre_margins, invert_link
 from expecta.tables.cells import Cells
 from expecta.tables.estimator_inputs import read_rows
 from expecta.tables.group_sums import TrainingData
-from expecta.tables.number_column import NumberColumn
-from expecta.tables.scalars import TIMES
 from expecta.tables.table import Table
 
 CALIBRATION_ROWS = 2000  # predictions with hidden columns that intervals are calibrated on
-
-
-class ExactRoute(NamedTuple):
-    """What was read of a model, over the values of a density.
-
-    Answers are exact if it was proved from the library's code. ``tried`` says what was only
-    tried, on the rows of ``checked_rows``, a reason each.
-    """
-
-    form: Form
-    margin: Margin
-    tried: tuple[str, ...] = ()
-    checked_rows: int = 0  # on which the model predicted the same
-    refused: tuple[tuple[int, int], ...] = ()  # variables, and values that the model does not take
 
 
 class WrappedModel(ExpectedModel):
@@ -208,46 +195,11 @@ class WrappedModel(ExpectedModel):
 
     def _check_taken(self, rows: ModelRows) -> None:
         """Complain of known numbers that the model itself refuses, as it would of complete rows."""
-        for variable, value in () if self.route is None else self.route.refused:
-            (wrong,) = np.nonzero(rows.codes[:, variable] == value)
-            if len(wrong):
-                name = self.density.columns[variable]
-                column = self.template.columns.index(name)
-                raise refusal(self.template, rows.table, column, int(wrong[0]))
-        if self.route is not None and self._ask_model is not None:
-            incomplete = ~self.complete_rows(rows)  # the model itself is asked about the others
-            for column in range(len(self.template.columns) if np.any(incomplete) else 0):
-                self._check_far(rows, column, incomplete)
-
-    def _check_far(self, rows: ModelRows, column: int, incomplete: Bools) -> None:
-        """Complain of numbers beyond the training rows that the model refuses.
-
-        Its transformers may do so in a column that it makes no use of. Cost: one prediction for
-        each such number.
-        """
-        encoder, name = self.density.encoder_, self.template.columns[column]
-        known = encoder.column(name).plain
-        numbers = rows.table.column(self.template.indices(rows.table)[column]).numbers
-        if numbers is None or not isinstance(known, NumberColumn) or known.kind in TIMES:
-            return
-        outside = (numbers < known.lows[0]) | (numbers > known.highs[-1])
-        (far,) = np.nonzero(outside & incomplete)
-        if len(far):
-            far = far[np.unique(numbers[far], return_index=True)[1]]
-            if not self._takes(column, numbers[far]):
-                each = [row for row in far if not self._takes(column, numbers[[row]])]
-                raise refusal(self.template, rows.table, column, int([*each, *far][0]))
-
-    def _takes(self, column: int, numbers: Floats) -> bool:
-        """Whether the model takes rows that have these numbers in a column."""
-        assert self._ask_model is not None
-        some = frames.take(self.template.rows, np.zeros(len(numbers), np.intp))
-        try:
-            with frames.quietly():
-                self._ask_model(frames.put(some, column, numbers))
-        except ValueError:
-            return False
-        return True
+        if self.route is not None:
+            check_values(self.route.refused, self.density.columns, self.template, rows)
+            if self._ask_model is not None:  # it is asked about complete rows anyway
+                incomplete = ~self.complete_rows(rows)
+                check_far(self._ask_model, self.template, rows, self.density.encoder_, incomplete)
 
     @property
     def has_probabilities(self) -> bool:
@@ -433,66 +385,13 @@ class WrappedModel(ExpectedModel):
 
     def explain_exactness(self) -> str:
         """Say what is exact, what is not, and why, a sentence in each line."""
-        template = self.template
-        seen = ", ".join(sorted(template.missing_is_value))
-        last = [f"Missing values of {seen} are values: the model gets them as they are."] * bool(
-            seen
-        )
-        last.append(
-            "Complete rows: the model's own answer."
-            if self._ask_model is not None
-            else "Complete rows: from what was read of the model, which is not in the file."
-        )
-        last.append(
-            f"{Trust.ASSUMED.capitalize()}: that the learned density is right, and that, "
-            f"given the known values, missingness carries no information."
-        )
-        if self.route is None:
-            why = self.why[0].upper() + self.why[1:]
-            lines = [
-                f"{self.name}: {Trust.SAMPLED}. {why}.",
-                "Predictions average the model over samples from the density, given what is known; "
-                "return_error=True gives their standard error.",
-                "Spread (return_std): from the same samples.",
-            ]
-            return "\n".join([*lines, *last])
-        form, margin = self.route.form, self.route.margin
-        exact = self._exact
-        kind, moments, response = margin.explain(form, self.tol, exact)
-        known = exact if margin.knows_variance(form) else Trust.SAMPLED
-        lines = [
-            f"{self.name}: {kind}",
-            *(f"{Trust.CHECKED.capitalize()}, not proved: {why}." for why in self.route.tried),
-            moments,
-            response,
-            f"Spread of the output (return_std): {known}.",
-            "Unknown numbers: no threshold of the model cuts a bin of the density."
-            if isinstance(form.margin, Trees)
-            else "Unknown numbers: each bin of the density counts as the mean over its training "
-            "rows.",
-        ]
-        return "\n".join([*lines, *form.notes, *last])
-
-    def _short_exactness(self) -> str:
-        """Say in one sentence how far the mean can be trusted."""
-        if self.route is None:
-            return "Sampled from the learned density, with standard errors."
-        what = "mean" if self.route.form.link in ("identity", "none") else "mean of the margin"
-        return f"{self._exact.capitalize()}, given the learned density: the {what}."
+        lines = explain_route(self.name, self.route, self.why, self.tol)
+        return "\n".join([*lines, *explain_rows(self.template, self._ask_model is not None)])
 
     @property
     def trust(self) -> Trust:
         """How far the mean of the margin can be trusted, or of the output where it is sampled."""
-        if self.route is None:
-            return Trust.SAMPLED
-        return Trust.CHECKED if self.route.tried else Trust.EXACT
-
-    @property
-    def _exact(self) -> str:
-        """What is said where something is exact, if what was read of the model is right."""
-        if self.trust is not Trust.CHECKED or self.route is None:
-            return Trust.EXACT
-        return f"{Trust.CHECKED} on {self.route.checked_rows} rows"
+        return Trust.SAMPLED if self.route is None else self.route.trust
 
     # -- groups -----------------------------------------------------------------------
 
@@ -526,7 +425,7 @@ class WrappedModel(ExpectedModel):
             Sampling(
                 self._rtol, self._max_samples, float(self.scale[output]), self._random_state or 0
             ),
-            f"{self._short_exactness()}\n{self.explain_exactness()}\nOf groups: {BINS_NOTE}",
+            f"{short_exactness(self.route)}\n{self.explain_exactness()}\nOf groups: {BINS_NOTE}",
             # a hidden cell would be a value, where a missing one is
             None if np.any(self.fixed_columns) else mean_of_rows,
             is_margin=self.margins_only,
