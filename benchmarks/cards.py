@@ -341,11 +341,11 @@ def boxes(many: int) -> None:
         for n in counts:
             codes = known[rng.integers(len(known), size=n)]
             codes[rng.random(codes.shape) < share] = -1
-            part = codes[:2_000]
+            part = codes[:1_000]
             here, cpu = on_processor(partial(mean, part))
             with config_context(device="cuda", progress=False):
                 there = mean(codes)
-                card = median_ms(partial(mean, codes))
+                card = median_ms(partial(mean, codes), least=3)
             off = float(np.max(np.abs(there[: len(part)] - here)) / np.max(np.abs(here)))
             cpu *= n / len(part)
             record(
@@ -358,12 +358,12 @@ def boxes(many: int) -> None:
     n = 100_000
     rows = X[rng.integers(len(X), size=n)]
     rows[rng.random(rows.shape) < 0.2] = np.nan
-    here, cpu = on_processor(lambda: predictor.predict(rows[:2_000]))
+    here, cpu = on_processor(lambda: predictor.predict(rows[:1_000]))
     with config_context(device="cuda", progress=False):
         there = predictor.predict(rows)
         card = median_ms(lambda: predictor.predict(rows), least=2)
-    off = float(np.max(np.abs(there[:2_000] - here)) / np.max(np.abs(here)))
-    record(f"booster, predict, {n:,} rows", "float64", off, call=card, processor=cpu * n / 2_000)
+    off = float(np.max(np.abs(there[:1_000] - here)) / np.max(np.abs(here)))
+    record(f"booster, predict, {n:,} rows", "float64", off, call=card, processor=cpu * n / 1_000)
 
 
 def walks(data: Path) -> None:
@@ -434,7 +434,7 @@ def main() -> None:
             learning(given.data, "mnist", (32, 64, 256)),
             fits(given.data, "mnist", (32, 64)),
         ),
-        "pyjuice": lambda: pyjuice(given.data, "mnist", (32, 64, 256), budget=150.0),
+        "pyjuice": lambda: pyjuice(given.data, "mnist", (32, 64, 256), budget=100.0),
     }
     asked = [name for name in parts if getattr(given, name)]
     try:

@@ -24,69 +24,101 @@ static int added(int* p, int by) {
 }
 #define BITS(word) __builtin_popcount(word)
 #define LOWEST(word) __builtin_ctz(word)
+#define NOINLINE
 #else
 typedef unsigned long long u64;
 #define swapped atomicCAS
 #define added atomicAdd
 #define BITS(word) __popc(word)
 #define LOWEST(word) (__ffs((int)(word)) - 1)
+#define NOINLINE __noinline__
 #endif
 
-#define GROUP 4  // vectors of which a thread computes a number at once
+#define GROUP 8  // vectors of which a thread computes a number at once
 enum { UNKNOWN, KNOWN, MIXED };
+struct __attribute__((aligned(16))) Twice { double x, y; };
 
 struct Layer {  // of the vtree, children first
   i64 variable /* -1 above leaves */, left, right, width, height;
   i64 elements /* where they begin */, weights /* of a dense layer, else -1 */, nodes, prior, leaf;
 };
 
-// The products of halves of a layer, summed over the elements of p: `n` vectors.
-template <bool DENSE, bool STAGED>
-static DEVICE INLINE void join(const Layer& L, const double* A, int a_width, const double* B, int b_width,
-                               const int2* pairs, int n, const int2* elements, const double* weight,
-                               const int* node_edges, const int* edge_element, const double* edge_weight,
-                               double* halves, double* V) {
-  int t = threadIdx.x, h = (int)L.height, w = (int)L.width, at_once = STAGED ? HALVES / h : n;
-  const int2* E = elements + L.elements;
+// A layer, and the children's vectors that its pairs join.
+struct Join {
+  const double *left, *right;
+  int left_width, right_width, height, width;
+  const int2 *pairs /* none: of the first of each child */, *elements;
+  const double* weight;  // of a dense layer
+  const int *edges /* of its nodes */, *edge_element;
+  const double* edge_weight;
+};
+
+static DEVICE INLINE double joined(const Join& J, int k, int q) {
+  int2 P = {0, 0}, E = READ(J.elements + q);
+  if (J.pairs) P = J.pairs[k];
+  return J.left[(i64)P.x * J.left_width + E.x] * J.right[(i64)P.y * J.right_width + E.y];
+}
+
+// `n` vectors: products of halves, summed over the elements of p. GROUP vectors per thread, so that
+// a weight that was read serves all of them; products are in shared memory.
+template <bool DENSE>
+static DEVICE INLINE void join(const Join& J, int n, double* halves, double* V) {
+  int t = threadIdx.x, h = J.height, w = J.width, padded = h + (h & 1), at_once = HALVES / padded / GROUP * GROUP;
   for (int first = 0; first < n; first += at_once) {
     int m = n - first < at_once ? n - first : at_once;
-    if (STAGED) {
-      for (int o = t; o < m * h; o += 256) {
-        int2 P = {0, 0}, e = READ(E + o % h);
-        if (pairs) P = pairs[first + o / h];
-        halves[o] = A[(i64)P.x * a_width + e.x] * B[(i64)P.y * b_width + e.y];
-      }
-      BARRIER;
-    }
+    for (int o = t; o < m * h; o += 256) halves[o / h * padded + o % h] = joined(J, first + o / h, o % h);
+    BARRIER;
     for (int o = t; o < (m + GROUP - 1) / GROUP * w; o += 256) {
-      int node = o % w, k[GROUP];
-      int2 P[GROUP];
+      int node = o % w, k = o / w * GROUP;
+      const double* mine = halves + k * padded;
       double sum[GROUP];
       UNROLL
-      for (int u = 0; u < GROUP; ++u) {
-        k[u] = o / w * GROUP + u < m ? o / w * GROUP + u : m - 1;
-        P[u].x = P[u].y = 0;
-        if (!STAGED && pairs) P[u] = pairs[first + k[u]];
-        sum[u] = 0;
-      }
-      int from = DENSE ? 0 : node_edges[L.nodes + node], to = DENSE ? h : node_edges[L.nodes + node + 1];
-      for (int j = from; j < to; ++j) {
-        int q = DENSE ? j : READ(edge_element + j);
-        double x = DENSE ? READ(weight + L.weights + (i64)j * w + node) : READ(edge_weight + j);
-        UNROLL
-        for (int u = 0; u < GROUP; ++u) {
-          if (STAGED)
-            sum[u] += x * halves[k[u] * h + q];
-          else
-            sum[u] += x * (A[(i64)P[u].x * a_width + E[q].x] * B[(i64)P[u].y * b_width + E[q].y]);
+      for (int u = 0; u < GROUP; ++u) sum[u] = 0;
+      if (DENSE) {
+        const double* W = J.weight + node;
+        for (int q = 0; q + 1 < h; q += 2, W += 2 * w) {
+          double x = READ(W), y = READ(W + w);
+          UNROLL
+          for (int u = 0; u < GROUP; ++u) {
+            Twice both = *(const Twice*)(mine + u * padded + q);
+            sum[u] += x * both.x;
+            sum[u] += y * both.y;
+          }
+        }
+        if (h & 1) {
+          double x = READ(W);
+          UNROLL
+          for (int u = 0; u < GROUP; ++u) sum[u] += x * mine[u * padded + h - 1];
+        }
+      } else {
+        for (int j = J.edges[node]; j < J.edges[node + 1]; ++j) {
+          double x = READ(J.edge_weight + j);
+          const double* at = mine + READ(J.edge_element + j);
+          UNROLL
+          for (int u = 0; u < GROUP; ++u) sum[u] += x * at[u * padded];
         }
       }
       UNROLL
       for (int u = 0; u < GROUP; ++u)
-        if (o / w * GROUP + u < m) V[(i64)(first + k[u]) * w + node] = sum[u];
+        if (k + u < m) V[(i64)(first + k + u) * w + node] = sum[u];
     }
     BARRIER;
   }
+}
+
+// The same for a layer of more elements than fit there.
+static DEVICE NOINLINE void join_wide(const Join& J, int n, double* V) {
+  for (i64 o = threadIdx.x; o < (i64)n * J.width; o += 256) {
+    int k = (int)(o / J.width), node = (int)(o % J.width);
+    int from = J.weight ? 0 : J.edges[node], to = J.weight ? J.height : J.edges[node + 1];
+    double sum = 0;
+    for (int j = from; j < to; ++j) {
+      int q = J.weight ? j : READ(J.edge_element + j);
+      sum += (J.weight ? J.weight[(i64)j * J.width + node] : READ(J.edge_weight + j)) * joined(J, k, q);
+    }
+    V[o] = sum;
+  }
+  BARRIER;
 }
 
 // Which of a word's boxes no known value lies outside of.
@@ -110,7 +142,8 @@ extern "C" KERNEL(256, 4) expect_boxes(
     double* scratch, i64 stride, i64 slots, i64 room_size, double* out) {
   SHARED u64 near_table[NEAR];
   SHARED int near_ids[NEAR];
-  SHARED double halves[HALVES];
+  SHARED Twice halves_here[HALVES / 2];
+  double* halves = (double*)halves_here;
   SHARED double sums[256];
   SHARED int scan[256];
   SHARED int found;
@@ -221,18 +254,15 @@ extern "C" KERNEL(256, 4) expect_boxes(
       }
       double* V = room + top;
       top += n * L.width;
-      const double *A = vectors[L.left], *B = vectors[L.right];
-      int a_width = (int)layers[L.left].width, b_width = (int)layers[L.right].width;
-#define JOIN(dense, staged)                                                                            \
-  join<dense, staged>(L, A, a_width, B, b_width, pairs, n, elements, weight, node_edges, edge_element, \
-                      edge_weight, halves, V)
-      if (L.height > HALVES) {
-        if (L.weights >= 0) JOIN(true, false);
-        else JOIN(false, false);
-      } else {
-        if (L.weights >= 0) JOIN(true, true);
-        else JOIN(false, true);
-      }
+      Join J = {vectors[L.left], vectors[L.right], (int)layers[L.left].width, (int)layers[L.right].width,
+                (int)L.height, (int)L.width, pairs, elements + L.elements,
+                L.weights >= 0 ? weight + L.weights : 0, node_edges + L.nodes, edge_element, edge_weight};
+      if (J.height > HALVES / GROUP)
+        join_wide(J, n, V);
+      else if (J.weight)
+        join<true>(J, n, halves, V);
+      else
+        join<false>(J, n, halves, V);
       double most = 0;
       for (int k = 0; k < L.width; ++k) most = V[k] > most ? V[k] : most;
       if (most > 0 && most < SMALL) {

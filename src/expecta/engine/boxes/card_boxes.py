@@ -23,7 +23,7 @@ from expecta.engine.cuda.devices import Device, kernel_text
 Array = npt.NDArray[Any]
 
 MAX_BOXES = 1 << 20  # whose numbers fit into a key of the hash table
-MAX_BLOCKS = 660  # at a time: five on each multiprocessor of an H200
+MAX_BLOCKS = 528  # at a time: four on each multiprocessor of an H200
 FEWER_BLOCKS = 8  # by which blocks are divided for rows that need more memory
 NEAR = 2048  # slots of a hash table in shared memory, and products there: see boxes.cu
 HALVES = 2048
