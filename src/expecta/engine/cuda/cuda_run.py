@@ -372,7 +372,8 @@ class CardPair:
 
     def lanes(self, n: int) -> int:
         """Return for how many lanes rows are walked: few are rounded up, to share graphs."""
-        return n if n > GRAPH_ROWS else min(self.tile, 1 << max(5, (n - 1).bit_length()))
+        step = max(WARP, 1 << (n - 1).bit_length() >> 4)  # a sixteenth to an eighth of the rows
+        return n if n > GRAPH_ROWS else min(self.tile, -(-n // step) * step)
 
     def walk_rows(self, lanes: int, chunks: int) -> None:
         """Walk the rows whose codes are on the device."""
