@@ -270,7 +270,9 @@ def pyjuice(data: Path, name: str, sizes: tuple[int, ...], budget: float) -> Non
         nodes = juice.structures.HCLT(
             train.float(), num_latents=states, input_node_params={"num_cats": 2}
         )
-        return juice.compile(nodes, verbose=False).to(device)
+        circuit = juice.compile(nodes, verbose=False)
+        circuit.to(device)
+        return circuit
 
     def expect(circuit: Any, rows: Any, memory: float) -> None:
         with torch.no_grad():
