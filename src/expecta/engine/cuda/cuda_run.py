@@ -237,61 +237,85 @@ class CardPair:
 
     def _levels(self, which: int, lanes: int, chunks: int) -> None:
         """Launch the levels of the tables (0) or of the rows (1)."""
-        stage, (nodes, runs, run_start, *sums) = self.stages[which]
-        launch, kernels, i, q = self.device.launch, self.kernels, np.int32, np.int64
-        where = (self.maps, q(self.tile))
-        for level in range(stage.n_levels):
-            n = int(stage.lanes[level]) or lanes
-            across = -(-n // WARP)
-            log_across = i(WARP.bit_length() - 1)
-            a, b = (int(at) for at in stage.nodes.start[level : level + 2])
-            if b > a:
-                chunk, blocks = _blocks(b - a, across)
-                launch(
-                    kernels["probabilities"],
-                    _grid(blocks, across, 1),
-                    (
-                        self.layers,
-                        nodes,
-                        i(a),
-                        i(b),
-                        i(chunk),
-                        *self.edges,
-                        self.Q,
-                        self.K,
-                        *where,
-                        i(n),
-                        log_across,
-                        self.flag,
-                    ),
-                )
-            for phase, record, node in (
-                (stage.first, sums[0], sums[1]),
-                (stage.late, sums[2], sums[3]),
-            ):
-                self._sums(phase, level, record, node, n, across, chunks)
-            a, b = int(run_start[level]), int(run_start[level + 1])
-            if b > a:
-                launch(
-                    kernels["runs"],
-                    _grid(-(-(b - a) // (BLOCK // WARP)), across, chunks),
-                    (
-                        self.layers,
-                        runs,
-                        i(a),
-                        i(b),
-                        self.mix_half,
-                        self.pair_p,
-                        self.Z,
-                        q(self.z_size),
-                        *self.edges,
-                        self.Q,
-                        self.K,
-                        *where,
-                        i(n),
-                        log_across,
-                    ),
-                )
+        levels = range(self.stages[which][0].n_levels)
+        if self.weights == PLAIN and lanes <= GRAPH_ROWS:  # states do without probabilities
+
+            def probabilities() -> None:
+                for level in levels:
+                    self._probabilities(which, level, lanes)
+
+            self.device.beside(probabilities)
+            for level in levels:
+                self._states(which, level, lanes, chunks)
+            self.device.join()
+        else:
+            for level in levels:
+                self._probabilities(which, level, lanes)
+                self._states(which, level, lanes, chunks)
+
+    def _probabilities(self, which: int, level: int, lanes: int) -> None:
+        """Launch q of the nodes of a level."""
+        stage, (nodes, *_) = self.stages[which]
+        i, q = np.int32, np.int64
+        n = int(stage.lanes[level]) or lanes
+        across = -(-n // WARP)
+        a, b = (int(at) for at in stage.nodes.start[level : level + 2])
+        if b > a:
+            chunk, blocks = _blocks(b - a, across)
+            self.device.launch(
+                self.kernels["probabilities"],
+                _grid(blocks, across, 1),
+                (
+                    self.layers,
+                    nodes,
+                    i(a),
+                    i(b),
+                    i(chunk),
+                    *self.edges,
+                    self.Q,
+                    self.K,
+                    self.maps,
+                    q(self.tile),
+                    i(n),
+                    i(WARP.bit_length() - 1),
+                    self.flag,
+                ),
+            )
+
+    def _states(self, which: int, level: int, lanes: int, chunks: int) -> None:
+        """Launch the states of the pairs of a level."""
+        stage, (_, runs, run_start, *sums) = self.stages[which]
+        i, q = np.int32, np.int64
+        n = int(stage.lanes[level]) or lanes
+        across = -(-n // WARP)
+        for phase, record, node in (
+            (stage.first, sums[0], sums[1]),
+            (stage.late, sums[2], sums[3]),
+        ):
+            self._sums(phase, level, record, node, n, across, chunks)
+        a, b = int(run_start[level]), int(run_start[level + 1])
+        if b > a:
+            self.device.launch(
+                self.kernels["runs"],
+                _grid(-(-(b - a) // (BLOCK // WARP)), across, chunks),
+                (
+                    self.layers,
+                    runs,
+                    i(a),
+                    i(b),
+                    self.mix_half,
+                    self.pair_p,
+                    self.Z,
+                    q(self.z_size),
+                    *self.edges,
+                    self.Q,
+                    self.K,
+                    self.maps,
+                    q(self.tile),
+                    i(n),
+                    i(WARP.bit_length() - 1),
+                ),
+            )
 
     def _sums(
         self, phase: Sums, level: int, record: Any, node: Any, n: int, across: int, chunks: int
