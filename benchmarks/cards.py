@@ -1,17 +1,26 @@
-"""What a card brings: walks of the authors' circuits, and steps of EM, checked, beside the CPU.
+"""What a card brings: walks of the authors' circuits, boxes, and EM, checked, beside the CPU.
 
-``python -m benchmarks.cards`` needs a card and the reference data. A line has the milliseconds of a
-call from NumPy to NumPy, of its launches alone (the rows on the card, from the second call on one
-graph), and of the same call on the processor, with the greatest relative difference between both.
+    python -m benchmarks.cards --out walks.csv               needs a card and the reference data
+    python -m benchmarks.cards --boxes --out boxes.csv       a wrapped booster
+    python -m benchmarks.cards --learning --pyjuice --out learning.csv
+    python -m benchmarks.cards --store walks.csv boxes.csv   into benchmarks/results/cards.parquet
+
+A line has the milliseconds of a call from NumPy to NumPy, of its launches alone (the rows on the
+card, from the second call on one graph), and of the same call on two threads of the processor, with
+the greatest relative difference between both. The processor does a part of many rows, or one call
+of a long one.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,6 +28,8 @@ import pandas as pd
 
 from expecta import (
     Evidence,
+    ExpectedPredictor,
+    LatentTree,
     ProbabilisticCircuit,
     RegressionCircuit,
     Vtree,
@@ -91,29 +102,39 @@ def difference(here: list[Root], there: list[Root]) -> float:
 records: list[tuple[str, str, str, str, float]] = []  # as files of results have them
 
 
+def record(name: str, precision: str, off: float, **times: float) -> None:
+    """Print and keep one task in one precision."""
+    words = "  ".join(f"{method} {value:10.3f}" for method, value in times.items())
+    ratio = times["processor"] / times["call"]
+    print(f"{name:46s} {precision}  {words} ms  ratio {ratio:7.1f}  off {off:.1e}", flush=True)
+    for method, value in times.items():
+        records.append((name, method, precision, "ms", value))
+    records.append((name, "difference", precision, "relative", off))
+
+
+def on_processor(work: Callable[[], Any]) -> tuple[Any, float]:
+    """Return an answer of the processor and its milliseconds: of one call, where it is long."""
+    with config_context(progress=False, threads=2):
+        start = time.perf_counter()
+        answer = work()
+        took = 1e3 * (time.perf_counter() - start)
+        return answer, took if took > 3000 else median_ms(work, least=3)
+
+
 def line(name: str, plan: Plan, algebra: Any, tables: list[Any], evidence: Evidence) -> None:
     """Print one task in both precisions."""
     given = [lambda t=t: t for t in tables]
     part = evidence[: min(len(evidence), 20_000)]
+    here, cpu = on_processor(lambda: run_each(plan, algebra, given, part))
+    cpu *= len(evidence) / len(part)
     for precision in ("float64", "float32"):
         with config_context(device="cuda", precision=precision, progress=False):
             there = run_each(plan, algebra, given, evidence)
             call = median_ms(lambda: run_each(plan, algebra, given, evidence))
             walk = launches_ms(plan, algebra, evidence, precision)
-        with config_context(progress=False, threads=2):
-            here = run_each(plan, algebra, given, part)
-            cpu = median_ms(lambda: run_each(plan, algebra, given, part), least=3)
-        cpu *= len(evidence) / len(part)
         some = [Root(*(x[..., : len(part)] for x in root)) for root in there]
         off = difference(here, some)
-        print(
-            f"{name:44s} {precision}  call {call:9.3f}  launches {walk:9.3f}  "
-            f"cpu {cpu:9.1f} ms  ratio {cpu / call:6.1f}  difference {off:.1e}",
-            flush=True,
-        )
-        for method, value in (("call", call), ("launches", walk), ("processor", cpu)):
-            records.append((name, method, precision, "ms", value))
-        records.append((name, "difference", precision, "relative", off))
+        record(name, precision, off, call=call, launches=walk, processor=cpu)
 
 
 def read(data: Path, name: str) -> tuple[ProbabilisticCircuit, RegressionCircuit]:
@@ -178,76 +199,196 @@ def grid(data: Path) -> None:
         print(name, "ms per call, per row, per number of joins:", fit)
 
 
-def learning(data: Path, name: str, sizes: tuple[int, ...], rows: int | None = None) -> None:
-    """Print what a step of EM over all training images takes, for each number of states."""
-    images = np.load(data / "splits" / f"{name}.npz")["x_train"][:rows].astype(np.int32)
+def learning(data: Path, name: str, sizes: tuple[int, ...]) -> None:
+    """Print what a step of EM takes, over all training images and over batches of them."""
+    images = np.load(data / "splits" / f"{name}.npz")["x_train"].astype(np.int32)
     cards = np.full(images.shape[1], 2, np.int32)
     tree = RootedTree.greatest(mutual_information(images, cards))
-    table = TreeRows(tree, cards, images, np.ones(len(images)))
+    for n in (512, 4_096, len(images)):
+        table = TreeRows(tree, cards, images[:n], np.ones(n))
+        for states in sizes:
+            layout = TreeLayout(tree, np.full(len(cards), states, np.int32), cards)
+            even = [np.full(2, 0.5)] * len(cards)
+            theta = prototype_start(layout, even, table, np.random.default_rng(0))
+            step = partial(expected_counts, layout, theta, table)
+            if states * np.sqrt(n) < 20_000:
+                here, cpu = on_processor(step)
+            else:  # minutes: a tenth of the rows, and nothing to compare with
+                here, cpu = on_processor(partial(step, np.arange(n // 10)))
+                cpu *= 10
+            for precision in ("float64", "float32"):
+                with config_context(device="cuda", precision=precision):
+                    there = step(*([np.arange(n // 10)] if here.weight < n else []))
+                    card = median_ms(step, least=3, seconds=0.2)
+                off = np.linalg.norm(there.counts - here.counts) / np.linalg.norm(here.counts)
+                task = f"EM on {name}, {n:,} rows, K = {states}"
+                record(task, precision, float(off), call=card, processor=cpu)
+
+
+def fits(data: Path, name: str, sizes: tuple[int, ...]) -> None:
+    """Print what learning a tree takes from start to end, and its likelihood of test images."""
+    images = np.load(data / "splits" / f"{name}.npz")
     for states in sizes:
-        layout = TreeLayout(tree, np.full(len(cards), states, np.int32), cards)
-        even = [np.full(2, 0.5)] * len(cards)
-        theta = prototype_start(layout, even, table, np.random.default_rng(0))
-        step = partial(expected_counts, layout, theta, table)
-        with config_context(threads=2):
-            here = step().counts
-            cpu = median_ms(step, least=1, seconds=0.1)
-        task = f"EM on {name}, {len(images):,} rows, K = {states}"
-        for precision in ("float64", "float32"):
-            with config_context(device="cuda", precision=precision):
-                there = step().counts
-                card = median_ms(step, least=3)
-            off = float(np.linalg.norm(there - here) / np.linalg.norm(here))
-            print(
-                f"{task:44s} {precision}  step {card:9.2f}  cpu {cpu:9.1f} ms  "
-                f"ratio {cpu / card:6.1f}  difference {off:.1e}",
-                flush=True,
+        with config_context(device="cuda", precision="float32", progress=False):
+            start = time.perf_counter()
+            tree = LatentTree(states=states).fit(images["x_train"])
+            took = time.perf_counter() - start
+            nats = float(np.mean(tree.score_samples(images["x_test"])))
+        keep_fit(f"LatentTree on {name}, K = {states}", "fit", "float32", took, nats)
+
+
+def keep_fit(task: str, method: str, setting: str, seconds: float, nats: float) -> None:
+    """Print and keep what a model took and how likely it finds test images."""
+    print(f"{task:46s} {setting:16s} {method} {seconds:8.2f} s, {nats:8.2f} nats", flush=True)
+    records.append((task, method, setting, "s", seconds))
+    records.append((task, method, setting, "nats", nats))
+
+
+def pyjuice(data: Path, name: str, sizes: tuple[int, ...], budget: float) -> None:
+    """Print the same of PyJuice's hidden Chow-Liu trees, as long as the budget of seconds lasts.
+
+    An epoch is EM's step over all images in batches of 512. Then 15 epochs of steps after each
+    batch, whose size falls from 0.9 to 0.05, for the best of several pseudo-counts.
+    """
+    if find_spec("matplotlib") is None:  # which only drawings need
+        for missing in ("matplotlib", "matplotlib.pyplot"):
+            sys.modules[missing] = ModuleType(missing)
+    try:
+        import pyjuice as juice
+        import torch
+    except ImportError as problem:
+        print(f"no PyJuice: {problem}")
+        return
+    device, batch, end = torch.device("cuda:0"), 512, time.perf_counter() + budget
+    images = np.load(data / "splits" / f"{name}.npz")
+    train, test = (
+        torch.tensor(images[part].astype(np.int64)).to(device) for part in ("x_train", "x_test")
+    )
+
+    def compiled(states: int) -> Any:
+        torch.manual_seed(0)
+        nodes = juice.structures.HCLT(
+            train.float(), num_latents=states, input_node_params={"num_cats": 2}
+        )
+        circuit = juice.compile(nodes, verbose=False)
+        circuit.to(device)
+        return circuit
+
+    def expect(circuit: Any, rows: Any, memory: float) -> None:
+        with torch.no_grad():
+            circuit(rows)
+            circuit.backward(rows, flows_memory=memory)
+
+    def epoch(circuit: Any) -> float:
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        circuit.init_param_flows(flows_memory=0.0)
+        for first in range(0, len(train), batch):
+            expect(circuit, train[first : first + batch], 1.0)
+        circuit.mini_batch_em(step_size=1.0, pseudocount=0.1)
+        torch.cuda.synchronize()
+        return time.perf_counter() - start
+
+    def likelihood(circuit: Any) -> float:
+        with torch.no_grad():
+            parts = [circuit(test[i : i + batch]) for i in range(0, len(test), batch)]
+        return float(torch.cat(parts).mean())
+
+    for states in sizes:
+        circuit = compiled(states)
+        epoch(circuit)  # which compiles its kernels
+        took = min(epoch(circuit) for _ in range(2))
+        task = f"PyJuice on {name}, K = {states}"
+        keep_fit(task, "epoch", "float32", took, likelihood(circuit))
+        best = (-np.inf, 0.0, 0.0)
+        for pseudocount in (0.1, 1.0, 0.01):
+            if time.perf_counter() + 18 * took > end:
+                print(f"{task}: pseudo-count {pseudocount} left out, no time")
+                continue
+            circuit = compiled(states)
+            torch.cuda.synchronize()
+            start, steps, step = time.perf_counter(), 15 * (len(train) // batch), 0
+            for _ in range(15):
+                order = torch.randperm(len(train), device=device)
+                for first in range(0, len(train) - batch + 1, batch):
+                    expect(circuit, train[order[first : first + batch]], 0.0)
+                    size = 0.9 + (0.05 - 0.9) * step / steps
+                    circuit.mini_batch_em(step_size=size, pseudocount=pseudocount)
+                    step += 1
+            torch.cuda.synchronize()
+            seconds = time.perf_counter() - start
+            nats = likelihood(circuit)
+            print(f"{task}: pseudo-count {pseudocount}: {seconds:.1f} s, {nats:.2f} nats")
+            best = max(best, (nats, seconds, pseudocount))
+        if best[1]:
+            keep_fit(task, "15 epochs", "float32", best[1], best[0])
+
+
+def boxes(many: int) -> None:
+    """Print means of a booster of 300 trees of depth 6, for rows with unknown values."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4_000, 3)) @ rng.normal(size=(3, 12)) + rng.normal(size=(4_000, 12))
+    y = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + X[:, 3:6].max(axis=1)
+    booster = HistGradientBoostingRegressor(max_iter=300, max_depth=6, max_leaf_nodes=64)
+    density = LatentTree(states=64, restarts=1, max_epochs=5)
+    with config_context(progress=False):
+        predictor = ExpectedPredictor(booster.fit(X, y), density=density).fit(X)
+    model: Any = predictor.expected_model
+    mean = model.route.margin.first
+    print(f"{mean.boxes.n_boxes:,} boxes, {mean.n_parts:,} parts")
+    known = model.rows(X).codes
+    for share, counts in ((0.2, (1, 10, 100, 1_000, 100_000, many)), (0.5, (100_000,))):
+        for n in counts:
+            codes = known[rng.integers(len(known), size=n)]
+            codes[rng.random(codes.shape) < share] = -1
+            part = codes[:1_000]
+            here, cpu = on_processor(partial(mean, part))
+            with config_context(device="cuda", progress=False):
+                there = mean(codes)
+                card = median_ms(partial(mean, codes), least=3)
+            off = float(np.max(np.abs(there[: len(part)] - here)) / np.max(np.abs(here)))
+            cpu *= n / len(part)
+            record(
+                f"booster, {n:,} rows, {share:.0%} unknown",
+                "float64",
+                off,
+                call=card,
+                processor=cpu,
             )
-            for method, value in (("call", card), ("processor", cpu)):
-                records.append((task, method, precision, "ms", value))
-            records.append((task, "difference", precision, "relative", off))
+    n = 100_000
+    rows = X[rng.integers(len(X), size=n)]
+    rows[rng.random(rows.shape) < 0.2] = np.nan
+    here, cpu = on_processor(lambda: predictor.predict(rows[:1_000]))
+    with config_context(device="cuda", progress=False):
+        there = predictor.predict(rows)
+        card = median_ms(lambda: predictor.predict(rows), least=2)
+    off = float(np.max(np.abs(there[:1_000] - here)) / np.max(np.abs(here)))
+    record(f"booster, predict, {n:,} rows", "float64", off, call=card, processor=cpu * n / 1_000)
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--grid", action="store_true", help="where a card pays")
-    parser.add_argument("--learning", action="store_true", help="steps of EM alone")
-    parser.add_argument("--out", action="store_true", help="write benchmarks/results/cards.parquet")
-    given = parser.parse_args()
-    data = given.data
-    if given.grid:
-        grid(data)
-        return
-    learning(data, "mnist", (32, 64, 256))
-    if given.learning:
-        return
+def walks(data: Path) -> None:
+    """Print the walks."""
     for name, sizes in (("insurance", (1, 100, 1_870, 1_000_000)), ("abalone", (670, 100_000))):
         p, g = read(data, name)
         plan = Plan.of(p, g)
         a = Expectation(g.n_outputs)
         for n in sizes:
-            line(f"{name}, {n:,} rows", plan, a, [constants(a, g.weight)], rows(data, name, p, n))
+            task = f"{name}, {n:,} row{'s' * (n > 1)}"
+            line(task, plan, a, [constants(a, g.weight)], rows(data, name, p, n))
         if name == "insurance":
             some = rows(data, name, p, 1_870)
             m = Moments(2, 1)
-            line(f"{name}, variance, 1,870", plan, m, [constants(m, g.weight)], some)
-            s = Spectrum(4)
-            t = np.array([1e-4, 2e-4, 3e-4, 4e-4])
-            line(f"{name}, spectrum of 4", plan, s, [constants(s, g.weight, t)], some)
-            s = Spectrum(64)
-            t = np.arange(1, 65) * 1e-5
-            line(f"{name}, spectrum of 64", plan, s, [constants(s, g.weight, t)], some)
+            line("insurance, variance, 1,870 rows", plan, m, [constants(m, g.weight)], some)
+            for n, t in ((4, 1e-4 * np.arange(1, 5)), (64, 1e-5 * np.arange(1, 65))):
+                s = Spectrum(n)
+                task = f"insurance, spectrum at {n} frequencies, 1,870 rows"
+                line(task, plan, s, [constants(s, g.weight, t)], some)
     p, g = read(data, "mnist")
     a = Expectation(g.n_outputs)
-    line(
-        "mnist, ten classes, images",
-        Plan.of(p, g),
-        a,
-        [constants(a, g.weight)],
-        rows(data, "mnist", p, 10_000),
-    )
+    evidence = rows(data, "mnist", p, 10_000)
+    line("mnist, ten classes, 10,000 images", Plan.of(p, g), a, [constants(a, g.weight)], evidence)
     vtree = Vtree.balanced(64)
     p = random_probabilistic(vtree, np.full(64, 8), units=32, deterministic=False, seed=0)
     a = Expectation(0)
@@ -255,11 +396,57 @@ def main() -> None:
     rng = np.random.default_rng(0)
     X = np.where(rng.random((2_000, 64)) < 0.2, -1, rng.integers(0, 8, (2_000, 64)))
     evidence = Evidence.rows(X, p.cardinalities)
-    line("latent p, 64 columns, K = 32, 2,000", plan, a, [constants(a, plan.phi)], evidence)
-    if given.out:
-        columns = ["set", "method", "setting", "metric", "value"]
-        path = Path(__file__).parent / "results" / "cards.parquet"
-        pd.DataFrame(records, columns=columns).to_parquet(path)
+    line("latent p, 64 columns, K = 32, 2,000 rows", plan, a, [constants(a, plan.phi)], evidence)
+
+
+COLUMNS = ["set", "method", "setting", "metric", "value"]
+RESULTS = Path(__file__).parent / "results" / "cards.parquet"
+
+
+def store(paths: list[Path]) -> None:
+    """Put what was measured elsewhere into the file of results, in place of the same tasks."""
+    new = pd.concat([pd.read_csv(path) for path in paths])
+    old = pd.read_parquet(RESULTS)
+    keys = ["set", "setting"]
+    again = pd.MultiIndex.from_frame(old[keys]).isin(pd.MultiIndex.from_frame(new[keys]))
+    pd.concat([old[~again], new[COLUMNS]], ignore_index=True).to_parquet(RESULTS)
+
+
+def main() -> None:
+    """Print the tables that are asked for, by default that of the walks."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--grid", action="store_true", help="where a card pays")
+    parser.add_argument("--boxes", action="store_true", help="a wrapped booster")
+    parser.add_argument(
+        "--rows", type=int, default=1_000_000, help="of the longest line of --boxes"
+    )
+    parser.add_argument("--learning", action="store_true", help="steps of EM, and fits")
+    parser.add_argument("--pyjuice", action="store_true", help="PyJuice's steps and fits")
+    parser.add_argument("--out", type=Path, help="a CSV file for what is measured")
+    parser.add_argument("--store", type=Path, nargs="+", help="CSV files to take into the results")
+    given = parser.parse_args()
+    if given.store:
+        store(given.store)
+        return
+    parts = {
+        "grid": lambda: grid(given.data),
+        "boxes": lambda: boxes(given.rows),
+        "learning": lambda: (
+            learning(given.data, "mnist", (32, 64, 256)),
+            fits(given.data, "mnist", (32, 64)),
+        ),
+        "pyjuice": lambda: pyjuice(given.data, "mnist", (32, 64, 256), budget=100.0),
+    }
+    asked = [name for name in parts if getattr(given, name)]
+    try:
+        for name in asked:
+            parts[name]()
+        if not asked:
+            walks(given.data)
+    finally:  # what is there is worth keeping
+        if given.out:
+            pd.DataFrame(records, columns=COLUMNS).to_csv(given.out, index=False)
 
 
 if __name__ == "__main__":

@@ -96,6 +96,25 @@ class HostDevice:
         passed = [a.ctypes.data if isinstance(a, np.ndarray) else int(a) for a in arguments]
         kernel(*grid, 256, *passed)
 
+    def beside(self, work):
+        """Keep launches until they are needed: what does not wait for them is done without."""
+        self.kept = work
+
+    def join(self):
+        self.kept()
+
+    def staging(self, size, dtype):
+        return self.empty(size, dtype)
+
+    def send(self, array, staged):
+        self.fill(array, staged)
+
+    def receive(self, staged, array):
+        self.get(array, staged)
+
+    def wait(self):
+        pass
+
     def replay(self, kept, key, work):
         work()
 

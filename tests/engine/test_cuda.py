@@ -204,9 +204,26 @@ def test_tiles_and_chunks_change_nothing(monkeypatch):
         monkeypatch.setattr(card_work, "cuda_device", lambda process, host=host: host)
         with config_context(device="cuda"):
             plan = Plan.of(p, g)
-            roots.append(run_each(plan, algebra, [lambda: table], evidence)[0])
+            roots.append(run_each(plan, algebra, [lambda t=table: t], evidence)[0])
     for a, b in zip(*roots, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_one_question_after_the_other(device):
+    """What is kept between calls is of the same model, whatever rows and constants came before."""
+    p, g, rng = _pair(7)
+    plan = Plan.of(p, g)
+    algebra, table = ALGEBRAS["expectation"](g.weight)
+    table = table.copy()
+    for rows in (40, 3, 33, 4_200, 5, 1, 40):
+        X = np.where(rng.random((rows, p.n_variables)) < 0.5, -1, 0)
+        evidence = Evidence.rows(X, p.cardinalities)
+        for _ in range(3):  # launched, captured, replayed
+            here = run_each(plan, algebra, [lambda t=table: t], evidence)[0]
+            with config_context(device="cuda"):
+                there = run_each(plan, algebra, [lambda t=table: t], evidence)[0]
+            _agree(here, there, False, 1e-12)
+        table *= 1.5
 
 
 class _Full(HostDevice):

@@ -72,9 +72,9 @@ def config_context(
         ``"strict"`` refuses rows that lack a column of the model, which is otherwise unknown in
         every row, with a `MissingColumnsWarning` (``"unknown"``).
     device
-        ``"cuda"`` computes circuits, and the passes of EM over trees, on a card (``pip install
-        'expecta[gpu]'``), ``"auto"`` where one is there and a model of the cost says that it pays,
-        ``"cpu"`` never.
+        ``"cuda"`` computes circuits, means of wrapped trees, and the passes of EM over trees, on a
+        card (``pip install 'expecta[gpu]'``), ``"auto"`` where one is there and a model of the cost
+        says that it pays, ``"cpu"`` never.
     precision
         ``"float32"`` is good to about 1e-5 relative on a card; ``"float64"``.
 

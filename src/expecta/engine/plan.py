@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -39,6 +40,11 @@ class Plan:
             pairs=no_pairs(p.structure) if g is None else pairing(p.structure, structure),
             order=children_first(p.vtree),
         )
+
+    @cached_property
+    def scaled(self) -> bool:
+        """Whether a parameter of p has an exponent."""
+        return bool(np.any(self.p.exponent))
 
     @property
     def n_joins(self) -> int:

@@ -24,6 +24,7 @@ class StateTables:
     start: Ints  # where the table of each variable begins  # (variables + 1,)
     n_states: Ints  # (variables,)
     plain: bool  # whether the greatest weight of every state is one (or zero)
+    scaled: bool  # whether a weight has an exponent
 
     @classmethod
     def of(cls, evidence: Evidence) -> StateTables:
@@ -46,7 +47,7 @@ class StateTables:
         return total
 
 
-Tables = tuple[Floats, Floats, Ints, Ints, bool]
+Tables = tuple[Floats, Floats, Ints, Ints, bool, bool]
 _kept: dict[tuple[int, ...], tuple[tuple[Floats, ...], Tables]] = {}  # by the states' addresses
 
 
@@ -81,4 +82,5 @@ def _tables(states: tuple[Floats, ...]) -> Tables:
         exponent[other] = -(-power // 256)
         weight[other] = np.ldexp(fraction / greatest_fraction, power + -power // 256 * 256)
     start = np.cumsum([0, *(table.size for table in states)])
-    return weight, exponent, start, np.array([len(table) for table in states]), plain
+    n_states = np.array([len(table) for table in states])
+    return weight, exponent, start, n_states, plain, bool(np.any(exponent))

@@ -11,16 +11,19 @@ from threadpoolctl import threadpool_limits
 
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
+from expecta.common.errors import DeviceError
 from expecta.common.progress import Progress
 from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
 from expecta.engine.boxes.box_layout import mixing, parts
 from expecta.engine.boxes.box_recursion import expect, unconditional
 from expecta.engine.boxes.box_sums import BoxSum
+from expecta.engine.cuda.choice import failed_on_card, wanted
 from expecta.engine.plan import children_first
 
 BLOCK_ROWS = 64  # per call of the kernel
 CALLS_PER_ROUND = 16  # of each thread, after which progress is shown
+MIN_CARD_BOXES = 1e6  # rows times boxes from which device="auto" takes a card: 0.1 s of a core
 
 
 class BoxExpectation:
@@ -61,7 +64,29 @@ class BoxExpectation:
         sorted rows agree. Cost per row: for every other vtree node the parts that the known
         values allow and that differ in what is unknown, times the edges of p there.
         """
-        return self._compute(codes, 1)
+        found = self._on_card(codes)
+        return self._compute(codes, 1) if found is None else found
+
+    def _on_card(self, codes: Ints) -> Floats | None:
+        """Compute it on a card, where the settings say so; None where not, or where it failed."""
+        n_boxes = len(self._value)
+        size = float(len(codes)) * n_boxes
+        if (
+            not len(codes)
+            or len(self._p.variable) == 1
+            or not wanted(lambda: size > MIN_CARD_BOXES)
+        ):
+            return None
+        from expecta.engine.boxes.card_boxes import MAX_BOXES, boxes_on_card
+
+        if n_boxes > MAX_BOXES:
+            return None
+        compiled = (self._p, self._parts, self._value, self._prior, self._at)
+        try:
+            return boxes_on_card(self, *compiled, codes)
+        except DeviceError as problem:
+            failed_on_card(problem)
+        return None
 
     def mean_and_central(self, codes: Ints, order: int) -> Floats:
         """Compute 1, the mean, C_2 .. C_order of boxes of which no two overlap.

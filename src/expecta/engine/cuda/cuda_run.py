@@ -28,6 +28,7 @@ MAX_TILE = 1 << 16  # rows
 TABLES = ((20_000, 1 << 16), (5_000, 1 << 13), (0, 243))  # from so many rows: their lanes
 MAX_CHUNKS = 256  # of channels, at a time
 GRAPH_ROWS = 4096  # up to which all launches of a batch are kept as one graph
+MAX_STAGED = 1 << 24  # bytes of a batch's answers up to which the graph copies them, too
 WARP, BLOCK = 32, 256
 MAX_OFFSET = 1 << 31  # pairs of numbers that a chunk's states take
 ROWS_FIRST = 1  # which blocks follow one another: see `walk.cu`
@@ -53,7 +54,7 @@ def run_on_card(
     exponential = isinstance(algebra, Exponential)  # whose numbers no float32 holds
     real = "float" if current().precision == "float32" and not exponential else "double"
     tables = StateTables.of(evidence)
-    scaled = bool(tables.exponent.any() or plan.p.exponent.any())
+    scaled = tables.scaled or plan.scaled
     weights = POSTERIOR if real == "float" else SCALED if scaled else PLAIN
     per_edge = constants[0]().shape[1]
 
@@ -143,7 +144,7 @@ class CardPair:
         self.sizes = none, (one[0] - none[0], one[1] - none[1])  # fixed, and per row
         self._put_lists()
         self.tile = self.chunks = 0
-        self.in_tables: tuple[Floats, Floats, Array] | None = None
+        self.in_tables: tuple[Array, ...] | None = None
 
     def _put_lists(self) -> None:
         """Copy what depends neither on rows nor on constants."""
@@ -225,66 +226,96 @@ class CardPair:
         self.pair_to = put(np.stack([to, fields[layer, Q_OUT] + node * stride[layer] + state], 1))
         self.in_tables = None
         self.graphs: dict[Any, Any] = {}
+        lanes, numbers = min(tile, GRAPH_ROWS), 2 + chunks * self.width
+        self.staged = 8 * numbers * lanes <= MAX_STAGED
+        if self.staged:
+            n_variables = len(self.plan.cardinalities)
+            self.host_codes = self.device.staging(n_variables * lanes, self.code)
+            self.host_out = self.device.staging(numbers * lanes, np.float64)
 
     # -- launches ---------------------------------------------------------------------
 
     def _levels(self, which: int, lanes: int, chunks: int) -> None:
         """Launch the levels of the tables (0) or of the rows (1)."""
-        stage, (nodes, runs, run_start, *sums) = self.stages[which]
-        launch, kernels, i, q = self.device.launch, self.kernels, np.int32, np.int64
-        where = (self.maps, q(self.tile))
-        for level in range(stage.n_levels):
-            n = int(stage.lanes[level]) or lanes
-            across = -(-n // WARP)
-            log_across = i(WARP.bit_length() - 1)
-            a, b = (int(at) for at in stage.nodes.start[level : level + 2])
-            if b > a:
-                chunk, blocks = _blocks(b - a, across)
-                launch(
-                    kernels["probabilities"],
-                    _grid(blocks, across, 1),
-                    (
-                        self.layers,
-                        nodes,
-                        i(a),
-                        i(b),
-                        i(chunk),
-                        *self.edges,
-                        self.Q,
-                        self.K,
-                        *where,
-                        i(n),
-                        log_across,
-                        self.flag,
-                    ),
-                )
-            for phase, record, node in (
-                (stage.first, sums[0], sums[1]),
-                (stage.late, sums[2], sums[3]),
-            ):
-                self._sums(phase, level, record, node, n, across, chunks)
-            a, b = int(run_start[level]), int(run_start[level + 1])
-            if b > a:
-                launch(
-                    kernels["runs"],
-                    _grid(-(-(b - a) // (BLOCK // WARP)), across, chunks),
-                    (
-                        self.layers,
-                        runs,
-                        i(a),
-                        i(b),
-                        self.mix_half,
-                        self.pair_p,
-                        self.Z,
-                        q(self.z_size),
-                        *self.edges,
-                        self.Q,
-                        self.K,
-                        *where,
-                        i(n),
-                        log_across,
-                    ),
-                )
+        levels = range(self.stages[which][0].n_levels)
+        if self.weights == PLAIN and lanes <= GRAPH_ROWS:  # states do without probabilities
+
+            def probabilities() -> None:
+                for level in levels:
+                    self._probabilities(which, level, lanes)
+
+            self.device.beside(probabilities)
+            for level in levels:
+                self._states(which, level, lanes, chunks)
+            self.device.join()
+        else:
+            for level in levels:
+                self._probabilities(which, level, lanes)
+                self._states(which, level, lanes, chunks)
+
+    def _probabilities(self, which: int, level: int, lanes: int) -> None:
+        """Launch q of the nodes of a level."""
+        stage, (nodes, *_) = self.stages[which]
+        i, q = np.int32, np.int64
+        n = int(stage.lanes[level]) or lanes
+        across = -(-n // WARP)
+        a, b = (int(at) for at in stage.nodes.start[level : level + 2])
+        if b > a:
+            chunk, blocks = _blocks(b - a, across)
+            self.device.launch(
+                self.kernels["probabilities"],
+                _grid(blocks, across, 1),
+                (
+                    self.layers,
+                    nodes,
+                    i(a),
+                    i(b),
+                    i(chunk),
+                    *self.edges,
+                    self.Q,
+                    self.K,
+                    self.maps,
+                    q(self.tile),
+                    i(n),
+                    i(WARP.bit_length() - 1),
+                    self.flag,
+                ),
+            )
+
+    def _states(self, which: int, level: int, lanes: int, chunks: int) -> None:
+        """Launch the states of the pairs of a level."""
+        stage, (_, runs, run_start, *sums) = self.stages[which]
+        i, q = np.int32, np.int64
+        n = int(stage.lanes[level]) or lanes
+        across = -(-n // WARP)
+        for phase, record, node in (
+            (stage.first, sums[0], sums[1]),
+            (stage.late, sums[2], sums[3]),
+        ):
+            self._sums(phase, level, record, node, n, across, chunks)
+        a, b = int(run_start[level]), int(run_start[level + 1])
+        if b > a:
+            self.device.launch(
+                self.kernels["runs"],
+                _grid(-(-(b - a) // (BLOCK // WARP)), across, chunks),
+                (
+                    self.layers,
+                    runs,
+                    i(a),
+                    i(b),
+                    self.mix_half,
+                    self.pair_p,
+                    self.Z,
+                    q(self.z_size),
+                    *self.edges,
+                    self.Q,
+                    self.K,
+                    self.maps,
+                    q(self.tile),
+                    i(n),
+                    i(WARP.bit_length() - 1),
+                ),
+            )
 
     def _sums(
         self, phase: Sums, level: int, record: Any, node: Any, n: int, across: int, chunks: int
@@ -322,14 +353,14 @@ class CardPair:
                 ),
             )
 
-    def _make_tables(self, states: StateTables, constants: Array, chunks: int) -> None:
+    def _make_tables(self, states: StateTables, constants: list[Array]) -> None:
         """Compute all layers below the frontier, unless they are as they were."""
-        old = self.in_tables
-        new = (states.weight, states.exponent, constants)
-        if old and all(a is b or np.array_equal(a, b) for a, b in zip(old, new, strict=True)):
+        old, chunks = self.in_tables, len(constants)
+        new = (states.weight, states.exponent, *constants)
+        if old and len(old) == len(new) and all(map(_same, old, new)):
             return
         device, kernels, i, q = self.device, self.kernels, np.int32, np.int64
-        self.constants = device.put(constants.astype(self.real))
+        self.constants = device.put(np.stack(constants).astype(self.real))
         self.c_size = constants[0].size
         weights = device.put(np.concatenate([states.weight, states.exponent]))
         leaf = (self.target, *self.edges[1:], weights, q(len(states.weight)))
@@ -359,12 +390,14 @@ class CardPair:
                 ),
             )
         self._levels(0, 0, chunks)
-        self.in_tables = new
+        mine = (part.copy() if part.flags.writeable else part for part in constants)
+        self.in_tables = (*new[:2], *mine)
         self.graphs.clear()  # they hold the address of the constants
 
     def lanes(self, n: int) -> int:
         """Return for how many lanes rows are walked: few are rounded up, to share graphs."""
-        return n if n > GRAPH_ROWS else min(self.tile, 1 << max(5, (n - 1).bit_length()))
+        step = max(WARP, 1 << (n - 1).bit_length() >> 4)  # a sixteenth to an eighth of the rows
+        return n if n > GRAPH_ROWS else min(self.tile, -(-n // step) * step)
 
     def walk_rows(self, lanes: int, chunks: int) -> None:
         """Walk the rows whose codes are on the device."""
@@ -433,8 +466,8 @@ class CardPair:
         done = 0
         with Progress("rows", n * len(constants)) as progress:
             while done < total:
-                group = np.stack(list(islice(todo, self.chunks)))
-                self._make_tables(states, group, len(group))
+                group = list(islice(todo, self.chunks))
+                self._make_tables(states, group)
                 for start in range(0, n, self.tile):
                     part = slice(start, min(n, start + self.tile))
                     root = self._some_rows(evidence, part, len(group))
@@ -456,22 +489,57 @@ class CardPair:
         """Yield g's constants for a few channels at a time.  # (edges, constants per edge)."""
         for table in constants:
             values = table()
+            if self.n_chunks == 1 and values.shape[1] == self.per_edge:
+                yield values
+                continue
             wide = np.zeros((len(values), self.n_chunks * max(1, self.per_edge)))
             wide[:, : values.shape[1]] = values
             yield from np.moveaxis(wide.reshape(len(values), self.n_chunks, -1), 1, 0)
 
     def _some_rows(self, evidence: Evidence, part: slice, chunks: int) -> Floats:
         """Walk one tile.  # (2 + chunks · width, rows)."""
-        n = part.stop - part.start
+        n, n_variables, numbers = (
+            part.stop - part.start,
+            len(evidence.codes),
+            2 + chunks * self.width,
+        )
         lanes = self.lanes(n)
-        codes = np.zeros((len(evidence.codes), lanes), self.code)
-        for row, code in zip(codes, evidence.codes, strict=True):
-            row[:n] = code[part]
+        staged = self.staged and lanes <= GRAPH_ROWS
+        codes = self.host_codes[: n_variables * lanes] if staged else None
+        if codes is None:
+            codes = np.empty(n_variables * lanes, self.code)
+        _write_codes(evidence.codes, part, codes.reshape(n_variables, lanes))
+        if staged:
+            root = self.host_out[: numbers * lanes].reshape(numbers, lanes)
+
+            def copy_and_walk() -> None:
+                self.device.send(self.codes, codes)
+                self._launch_rows(lanes, chunks)
+                self.device.receive(root, self.out)
+
+            self.device.replay(self.graphs, (lanes, chunks, "copied"), copy_and_walk)
+            self.device.wait()
+            return root[:, :n]  # as long as no other rows are walked
         self.device.fill(self.codes, codes)
         self.walk_rows(lanes, chunks)
-        root = np.empty((2 + chunks * self.width, lanes))
+        root = np.empty((numbers, lanes))
         self.device.get(self.out, root)
         return root[:, :n]
+
+
+def _same(one: Array, other: Array) -> bool:
+    return one is other or np.array_equal(one, other)
+
+
+def _write_codes(codes: tuple[Ints, ...], part: slice, out: Array) -> None:
+    """Write the codes of some rows, one variable after the other; lanes to spare are state 0."""
+    n = part.stop - part.start
+    if n < out.shape[1] <= GRAPH_ROWS:  # few: all at once is faster than one by one
+        out[:, :n] = np.concatenate([code[part] for code in codes]).reshape(len(codes), n)
+    else:
+        for row, code in zip(out, codes, strict=True):
+            row[:n] = code[part]
+    out[:, n:] = 0
 
 
 def _grid(items: int, across: int, chunks: int) -> tuple[int, int, int]:

@@ -42,6 +42,24 @@ class Device(Protocol):
     def fill(self, array: Any, values: Array) -> None:
         """Copy values to the begin of an array on the device."""
 
+    def beside(self, work: Callable[[], object]) -> None:
+        """Do launches that need not wait for those that follow, nor these for them."""
+
+    def join(self) -> None:
+        """Have what follows wait for them."""
+
+    def staging(self, size: int, dtype: Any) -> Array:
+        """Take memory of the host that the device copies from and to by itself."""
+
+    def send(self, array: Any, staged: Array) -> None:
+        """Begin to copy from such memory to the begin of an array on the device."""
+
+    def receive(self, staged: Array, array: Any) -> None:
+        """Begin to copy the begin of an array on the device to such memory."""
+
+    def wait(self) -> None:
+        """Wait until all that was begun is done."""
+
     def replay(self, kept: dict[Any, Any] | None, key: Any, work: Callable[[], None]) -> None:
         """Do the launches of ``work``; what is kept under the key may be replayed."""
 
@@ -72,6 +90,7 @@ class CudaDevice:
             raise DeviceError(f"no CUDA card can be used: {problem}; use device='cpu'") from None
         self.memory = min(free // 4, 1 << 32)
         self.stream = cupy.cuda.Stream(non_blocking=True)
+        self._side: Any = None  # a second stream, with events where it leaves and joins the first
 
     def compile(self, text: str, options: Options) -> dict[str, Any]:
         """Compile for the card at hand; CuPy keeps the result on disk."""
@@ -117,6 +136,47 @@ class CudaDevice:
         """Copy values to the begin of an array on the card."""
         with self.stream:
             array[: values.size].set(values.reshape(-1), stream=self.stream)
+
+    def beside(self, work: Callable[[], object]) -> None:
+        """Do launches on a second stream, which waits for what the first was given so far."""
+        if self._side is None:
+            events = [self.cupy.cuda.Event(disable_timing=True) for _ in range(2)]
+            self._side = (self.cupy.cuda.Stream(non_blocking=True), *events)
+        side, leave, end = self._side
+        leave.record(self.stream)
+        side.wait_event(leave)
+        first, self.stream = self.stream, side
+        try:
+            work()
+        finally:
+            self.stream = first
+        end.record(side)
+
+    def join(self) -> None:
+        """Have the first stream wait for the second."""
+        self.stream.wait_event(self._side[2])
+
+    def staging(self, size: int, dtype: Any) -> Array:
+        """Take page-locked memory."""
+        count = max(1, size)
+        pinned = self.cupy.cuda.alloc_pinned_memory(count * np.dtype(dtype).itemsize)
+        return np.frombuffer(pinned, dtype, count)
+
+    def send(self, array: Any, staged: Array) -> None:
+        """Begin to copy page-locked memory to the begin of an array on the card."""
+        self._copy(array.data.ptr, staged.ctypes.data, staged.nbytes, "memcpyHostToDevice")
+
+    def receive(self, staged: Array, array: Any) -> None:
+        """Begin to copy the begin of an array on the card to page-locked memory."""
+        self._copy(staged.ctypes.data, array.data.ptr, staged.nbytes, "memcpyDeviceToHost")
+
+    def _copy(self, to: int, start: int, size: int, kind: str) -> None:
+        runtime = self.cupy.cuda.runtime
+        runtime.memcpyAsync(to, start, size, getattr(runtime, kind), self.stream.ptr)
+
+    def wait(self) -> None:
+        """Wait for the stream."""
+        self.stream.synchronize()
 
     def replay(self, kept: dict[Any, Any] | None, key: Any, work: Callable[[], None]) -> None:
         """Do the work, and from the second time on replay it as one graph."""

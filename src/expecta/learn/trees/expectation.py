@@ -20,7 +20,7 @@ from expecta.common.errors import DeviceError
 from expecta.common.kernels import kernel
 from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
-from expecta.engine.cuda.choice import failed_on_card, wanted
+from expecta.engine.cuda.choice import failed_on_card, step_pays, wanted
 from expecta.learn.trees.layout import TreeLayout
 from expecta.learn.trees.messages import (
     BlockBuffers,
@@ -40,7 +40,6 @@ BLOCK_BYTES = 1 << 21  # that the messages of a block of rows may take
 MAX_PARTS = 8  # in which sums over rows are made, whatever the number of threads ...
 MIN_PART_ROWS = 256  # ... of at least so many rows
 MAX_PART_BYTES = 1 << 27  # of all parts together
-MIN_CARD_PRODUCTS = 1e9  # multiply-adds from which on device="auto" takes a card
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +142,9 @@ def _on_card(
     layout: TreeLayout, theta: Floats, table: TreeRows, rows: Ints, *, learn: bool
 ) -> tuple[Floats, Floats, Floats] | None:
     """Do the same on a card, where the settings say so; None where they do not, or it failed."""
+    states = len(rows) * float(np.sum(layout.states))
     products = 3 * len(rows) * float(np.sum(layout.above.astype(float) * layout.states))
-    if not len(rows) or not wanted(lambda: products >= MIN_CARD_PRODUCTS):
+    if not len(rows) or not wanted(lambda: step_pays(states, products)):
         return None
     from expecta.learn.trees.card_passes import passes_on_card
 
