@@ -23,7 +23,7 @@ from expecta.engine.plan import children_first
 
 BLOCK_ROWS = 64  # per call of the kernel
 CALLS_PER_ROUND = 16  # of each thread, after which progress is shown
-MIN_CARD_BOXES = 1e6  # rows times boxes from which device="auto" takes a card: 0.1 s of a core
+MIN_CARD_BOXES = 2e4  # rows times boxes from which device="auto" takes a card: docs/gpu.md
 
 
 class BoxExpectation:

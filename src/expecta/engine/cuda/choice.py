@@ -20,12 +20,15 @@ CARD_NUMBER = 2e-12  # per number of a join
 CPU_CALL = 0.4e-3
 CPU_NUMBER = 0.5e-9  # on one thread
 
-# The same of a step of EM: fitted to steps over 48,000 images with 32 and 64 states
-CARD_STEP = 5e-3  # launches for the levels of a tree of hundreds of nodes
-CARD_STATE = 13e-12  # per row and state of a node
-CARD_PRODUCT = 0.03e-12
-CPU_STATE = 1.1e-9  # on one thread
-CPU_PRODUCT = 12e-12
+# The same of a step of EM: fitted to steps over 512 to 48,000 images with 32 to 256 states, each
+# within a quarter on the card, and a sixth on the processor
+CARD_STEP = 3.8e-3  # launches for the levels of a tree of hundreds of nodes
+CARD_PARAMETER = 5.3e-9  # which goes there, and comes back as a count
+CARD_STATE = 10e-12  # per row and state of a node
+CARD_PRODUCT = 0.021e-12
+CPU_PARAMETER = 9.9e-9
+CPU_STATE = 0.23e-9  # on one thread
+CPU_PRODUCT = 20e-12
 
 
 def on_card(plan: Plan, algebra: Any, tables: int, rows: int) -> bool:
@@ -53,10 +56,11 @@ def pays(plan: Plan, algebra: Any, tables: int, rows: int) -> bool:
     return card < CPU_CALL + CPU_NUMBER * numbers / current().n_threads()
 
 
-def step_pays(states: float, products: float) -> bool:
-    """Whether a card is faster at a step of EM: over rows, states of nodes and multiply-adds."""
-    card = CARD_STEP + CARD_STATE * states + CARD_PRODUCT * products
-    return card < (CPU_STATE * states + CPU_PRODUCT * products) / current().n_threads()
+def step_pays(parameters: float, states: float, products: float) -> bool:
+    """Whether a card is faster at a step of EM: by parameters, rows x states, multiply-adds."""
+    card = CARD_STEP + CARD_PARAMETER * parameters + CARD_STATE * states + CARD_PRODUCT * products
+    shared = (CPU_STATE * states + CPU_PRODUCT * products) / current().n_threads()
+    return card < CPU_PARAMETER * parameters + shared
 
 
 def the_card() -> Any:

@@ -143,8 +143,9 @@ def _on_card(
 ) -> tuple[Floats, Floats, Floats] | None:
     """Do the same on a card, where the settings say so; None where they do not, or it failed."""
     states = len(rows) * float(np.sum(layout.states))
-    products = 3 * len(rows) * float(np.sum(layout.above.astype(float) * layout.states))
-    if not len(rows) or not wanted(lambda: step_pays(states, products)):
+    parameters = float(np.sum(layout.above.astype(float) * layout.states))
+    products = 3 * len(rows) * parameters
+    if not len(rows) or not wanted(lambda: step_pays(parameters, states, products)):
         return None
     from expecta.learn.trees.card_passes import passes_on_card
 
