@@ -1,6 +1,6 @@
 """Exact expected predictions: what a model says when some of its inputs are unknown."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from expecta.circuits import (
     ProbabilisticCircuit,
@@ -24,6 +24,7 @@ from expecta.common.errors import (
     StructureError,
     VtreeMismatchError,
 )
+from expecta.common.later_imports import imported_later
 from expecta.common.settings import config_context
 from expecta.queries.pair import Pair
 
@@ -126,21 +127,14 @@ _LATER = {  # these need numba or scikit-learn, which take a moment to import
     "MostProbable": "expecta.queries.density_queries",
     "NaiveBayes": "expecta.densities",
     "PSDD": "expecta.densities",
+    "datasets": "expecta.datasets",
     "fit_parameters": "expecta.learn.regression",
     "learn_vtree": "expecta.learn.vtrees",
     "predict_batches": "expecta.batches",
     "warm_up": "expecta.estimators.warm_up",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER and name != "datasets":
-        raise AttributeError(f"module 'expecta' has no attribute {name!r}")
-    from importlib import import_module
-
-    if name == "datasets":
-        return import_module("expecta.datasets")
-    return getattr(import_module(_LATER[name]), name)
+__getattr__ = imported_later(__name__, _LATER)
 
 
 def __dir__() -> list[str]:

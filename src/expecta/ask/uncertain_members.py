@@ -18,6 +18,7 @@ from expecta.ask.training_outputs import TrainingOutputs
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.expected.expected_output import ExpectedOutput
+from expecta.tables.encoder import Encoder
 
 MAX_EXPECTATIONS = 20_000  # of one question: beyond, only rows that belong for certain count
 
@@ -59,28 +60,45 @@ def uncertain_sums(
     rows = np.flatnonzero(missing & (sure < 0) & (outputs.weight > 0))
     parts = _parts(outputs, query, cuts, rows)
     codes = codes[rows]
-    if not len(rows) or len(rows) * len(parts) > MAX_EXPECTATIONS:
+    if not len(rows) or not parts or len(rows) * len(parts) > MAX_EXPECTATIONS:
         return sums
     known = subject.circuit.log_prob(codes)
-    cardinalities = subject.encoder.cardinalities_
-    for group, facts in parts:
-        may = np.ones(len(rows), np.bool_)
-        for variable, inside, _ in facts:
-            may &= inside | (codes[:, variable] < 0)
-        evidence = Evidence.rows(codes[may], cardinalities)
-        for variable, _, weights in facts:
-            unknown = codes[may, variable] < 0
-            evidence = evidence.likelihood(variable, np.where(unknown[:, None], weights, 1.0))
-        if not np.any(may):
-            continue
-        evidence = subject.taken(evidence)
-        weight = np.exp(subject.circuit.log_prob(evidence) - known[may])
-        weight *= outputs.weight[rows[may]]
-        some = weight > 0
-        mean = subject.mean(evidence[some])[0] if np.any(some) else np.zeros(0)
-        sums.weight[group] += weight.sum()
-        sums.output[group] += weight[some] @ (mean - outputs.center)
+    part, row = np.nonzero([_may_belong(facts, codes) for _, facts in parts])
+    if not len(row):
+        return sums
+    evidence = subject.taken(_within_parts(codes[row], part, parts, subject.encoder))
+    weight = np.exp(subject.circuit.log_prob(evidence) - known[row])
+    weight *= outputs.weight[rows[row]]
+    some = weight > 0
+    mean = subject.mean(evidence[some])[0] if np.any(some) else np.zeros(0)
+    group = np.array([each.group for each in parts])[part]
+    sums.weight[:] = np.bincount(group, weight, n_groups)
+    output = weight[some] * (mean - outputs.center)
+    sums.output[:] = np.bincount(group[some], output, n_groups)
     return sums
+
+
+def _may_belong(facts: list[tuple[int, Bools, Floats]], codes: Ints) -> Bools:
+    may = np.ones(len(codes), np.bool_)
+    for variable, inside, _ in facts:
+        may &= inside | (codes[:, variable] < 0)
+    return may
+
+
+def _within_parts(codes: Ints, part: Ints, parts: Sequence[_Part], encoder: Encoder) -> Evidence:
+    """Return the evidence of rows, whose missing cells are within a part each: all at once."""
+    evidence = Evidence.rows(codes, encoder.cardinalities_)
+    states, of_row = list(evidence.states), list(evidence.codes)
+    for variable in sorted({variable for _, facts in parts for variable, _, _ in facts}):
+        inside = np.ones((len(parts), states[variable].shape[1]))
+        for k, (_, facts) in enumerate(parts):
+            for named, _, weights in facts:
+                if named == variable:
+                    inside[k] *= weights
+        n, unknown = len(states[variable]), codes[:, variable] < 0
+        states[variable] = np.concatenate([states[variable], inside])
+        of_row[variable] = np.where(unknown, n + part, of_row[variable]).astype(np.int32)
+    return Evidence(tuple(states), tuple(of_row), len(codes))
 
 
 def _parts(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from expecta.cli.deferred_modules import defer
 from expecta.cli.options import (
     Given,
     Json,
@@ -266,11 +267,9 @@ def check(
     json: Json = False,
 ) -> None:
     """Check the density against rows: which answers can be trusted, what is off, what to do."""
-    from expecta.cli.models import load_density, read_rows
-
-    density = load_density(model)
+    density = _models().load_density(model)
     if density is not None and table is not None:
-        checked = density.check(read_rows(density, table))
+        checked = density.check(_models().read_rows(density, table))
     else:
         estimator = None if density is not None else _load(model, classes=False)
         if table is None and (estimator is None or estimator.training_rows_ is None):
@@ -285,8 +284,6 @@ def check(
 
 def _rows(model: Any, table: str | None, row: str | None = None) -> Any:
     """Return the rows of a table, one of them, or one that is written down."""
-    from expecta.cli.models import read_rows, row_of
-
     numbered = row is not None and re.fullmatch(r"\s*[-+]?\d+\s*", row)
     if row is not None and not numbered:
         if table is not None:
@@ -294,10 +291,10 @@ def _rows(model: Any, table: str | None, row: str | None = None) -> Any:
                 f"the row {row!r} is given in full, so no table is needed; leave {table} out, or "
                 f"give the index of a row"
             )
-        return row_of(model, row)
+        return _models().row_of(model, row)
     if table is None:
         raise DomainError("no rows are given; give a table, or one row: --row age=40,smoker=yes")
-    rows = read_rows(model, table)
+    rows = _models().read_rows(model, table)
     if row is None:
         return rows
     if not 0 <= int(row) < rows.num_rows:
@@ -306,10 +303,15 @@ def _rows(model: Any, table: str | None, row: str | None = None) -> Any:
 
 
 def _load(path: Path, of: str | None = None, *, classes: bool = True) -> ExpectedEstimator:
-    """Read a model; its libraries are imported only now, so that help appears at once."""
+    return _models().load_for(path, of) if classes else _models().load(path)
+
+
+def _models() -> Any:
+    """Import what reads models only now: help appears at once, and most questions need no more."""
+    defer("scipy.stats", "pandas")
     from expecta.cli import models
 
-    return models.load_for(path, of) if classes else models.load(path)
+    return models
 
 
 COMMANDS: dict[str, Callable[..., None]] = {

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
 import numpy as np
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.runtime import rtsys
 from numba.core.typed_passes import IRLegalization
 
 if TYPE_CHECKING:
@@ -45,18 +46,34 @@ def kernel(function: F) -> F:
     """
     if numba.config.DISABLE_JIT:
         return np.errstate(all="ignore")(function)
-    try:
-        compiled = numba.njit(cache=True, **OPTIONS)(function)
-    except RuntimeError:  # no folder to write to: compile anew in every process
-        return numba.njit(**OPTIONS)(function)
-    cache, own = compiled._cache, function.__module__.split(".")[1]
-    stamp = _fingerprint(("engine",) if own == "engine" else ("engine", own))
-    cache._cache_file = _CacheFile(
-        cache_path=cache._cache_path,
-        filename_base=f"{cache._impl.filename_base}-{stamp}",
-        source_stamp=stamp,
-    )
+    compiled = numba.njit(**OPTIONS)(function)
+    with suppress(RuntimeError):  # no folder to write to: compile anew in every process
+        compiled._cache = _KernelCache(function)
     return compiled
+
+
+class _KernelCache(FunctionCache):  # type: ignore[misc]
+    """Code of one kernel, loaded without what only a compiler needs."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        own = function.__module__.split(".")[1]
+        stamp = _fingerprint(("engine",) if own == "engine" else ("engine", own))
+        self._cache_file = _CacheFile(
+            cache_path=self._cache_path,
+            filename_base=f"{self._impl.filename_base}-{stamp}",
+            source_stamp=stamp,
+        )
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load code; numba would first learn all types and functions that can be compiled.
+
+        That takes a quarter of a second, and is done by the compiler too. All that machine code
+        calls are the functions that manage memory.
+        """
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
 
 class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]

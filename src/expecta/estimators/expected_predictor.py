@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -278,6 +277,8 @@ class ExpectedPredictor(ExpectedEstimator):
         sample_weight
             How much each row counts.  # (rows,)
         """
+        from sklearn.metrics import accuracy_score, r2_score
+
         metric = accuracy_score if self._classifies() else r2_score
         return float(metric(y, self.predict(X), sample_weight=sample_weight))
 

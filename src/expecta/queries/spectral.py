@@ -51,10 +51,12 @@ def _normal_tail(probability: float) -> float:
 
 
 def _normal_cut(error: float) -> float:
-    from scipy.optimize import brentq
-    from scipy.special import exp1
+    from scipy.special import exp1  # no root finder: importing scipy.optimize takes longer
 
-    return float(brentq(lambda t: np.log(exp1(0.5 * t * t) / (2 * np.pi * error)), 1e-3, 37.0))
+    low, high = 1e-3, 37.0
+    while low < (middle := 0.5 * (low + high)) < high:  # what is left out falls as t grows
+        low, high = (middle, high) if exp1(0.5 * middle**2) > 2 * np.pi * error else (low, middle)
+    return low
 
 
 LOGISTIC = Noise(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.feature_selection import SelectorMixin
 
 from expecta.readers import Unreadable, frames
 from expecta.readers.function_transformers import function_signs
@@ -66,7 +65,7 @@ def follow(step: Any, data: Any, tried: list[str]) -> tuple[list[FeatureSource],
         single = frames.width(data) == 1
         signs = function_signs(step, data, tried)
         sources = [FeatureSource(0 if single else j, sign) for j, sign in enumerate(signs)]
-    elif name is not None and isinstance(step, SelectorMixin):
+    elif name is not None and _selects(step):
         sources = [FeatureSource(int(j), 1) for j in step.get_support(indices=True)]
     elif name in RULES:
         sources = RULES[name](step, frames.width(data))
@@ -81,6 +80,12 @@ def follow(step: Any, data: Any, tried: list[str]) -> tuple[list[FeatureSource],
             f"expected; sampling is used instead"
         )
     return sources, output
+
+
+def _selects(step: Any) -> bool:
+    from sklearn.feature_selection import SelectorMixin  # a tenth of a second, for these only
+
+    return isinstance(step, SelectorMixin)
 
 
 def _same(width: int) -> list[FeatureSource]:

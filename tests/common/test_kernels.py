@@ -1,0 +1,31 @@
+"""Cached code is loaded without the compiler, which sets itself up where it is needed."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+
+from expecta.learn.weighted_rows import WeightedRows
+
+CODE = """
+import json, sys
+import numba, numpy as np
+from expecta.learn.weighted_rows import WeightedRows
+codes = np.random.default_rng(0).integers(-1, 3, (50, 4)).astype(np.int32)
+information = WeightedRows(codes, np.ones(50)).mutual_information(np.full(4, 3))
+loaded = "numba.np.arrayobj" in sys.modules
+total = numba.njit(lambda x: np.sqrt(x).sum())(information.ravel())
+print(json.dumps([loaded, information.tolist(), total]))
+"""
+
+
+def test_cached_code_is_loaded_without_the_compiler():
+    codes = np.random.default_rng(0).integers(-1, 3, (50, 4)).astype(np.int32)
+    here = WeightedRows(codes, np.ones(50)).mutual_information(np.full(4, 3))  # now it is cached
+    command = [sys.executable, "-c", CODE]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    compiler_is_set_up, there, compiled_total = json.loads(done.stdout)
+    assert not compiler_is_set_up
+    np.testing.assert_array_equal(there, here)
+    np.testing.assert_allclose(compiled_total, np.sqrt(here).sum(), rtol=1e-12)
