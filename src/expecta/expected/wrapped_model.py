@@ -474,11 +474,21 @@ class WrappedModel(ExpectedModel):
         return "\n".join([*lines, *form.notes, *last])
 
     def _short_exactness(self) -> str:
-        """Say in one sentence how far the mean can be trusted."""
+        """Say how far the mean can be trusted, first in a sentence that stands alone."""
         if self.route is None:
             return "Sampled from the learned density, with standard errors."
-        what = "mean" if self.route.form.link in ("identity", "none") else "mean of the margin"
-        return f"{self._exact.capitalize()}, given the learned density: the {what}."
+        form, exact = self.route.form, self._exact.capitalize()
+        trust = Trust.EXACT
+        if form.link not in ("identity", "none"):
+            trust = self.route.margin.response_trust(form)
+        if trust is Trust.SAMPLED:
+            return (
+                f"Sampled from the learned density, with standard errors: the mean. "
+                f"{exact}: the mean of the margin."
+            )
+        if trust is Trust.WITHIN:
+            exact = "Within a bound" if exact == "Exact" else f"{exact}, within a bound"
+        return f"{exact}, given the learned density: the mean."
 
     @property
     def trust(self) -> Trust:
