@@ -333,7 +333,10 @@ class TargetUncertainty:
         """
         wanted = np.atleast_1d(np.asarray(q, np.float64))
         if wanted.ndim != 1 or not np.all((wanted > 0) & (wanted < 1)):
-            raise DomainError("quantiles must be between 0 and 1")
+            raise DomainError(
+                f"quantile levels must be between 0 and 1, both excluded, not {q!r:.60}; no rows "
+                f"can tell where y ends"
+            )
         rows = self.expected_model.rows(X)
         with OneWarning():
             distribution = self._distribution(rows)
