@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -22,6 +23,7 @@ from sklearn.svm import LinearSVC
 import worlds
 from expecta import (
     ChowLiu,
+    CircuitClassifier,
     CircuitRegressor,
     DomainError,
     Encoder,
@@ -848,3 +850,13 @@ def test_the_first_sentence_on_exactness_is_about_the_mean_that_is_printed():
     linear = LogisticRegression().fit(frame, y)
     group = ExpectedPredictor(linear, ChowLiu()).fit(frame).ask("a > 0")
     assert first_sentence(group.exactness).startswith("Within a bound")
+
+
+def test_the_interval_of_a_difference_of_probabilities_stays_within_one():
+    x = np.repeat([0, 1], 12)
+    options = {"density": ChowLiu(), "max_splits": 0, "random_state": 0}
+    model = CircuitClassifier(**options).fit({"x": x, "z": np.arange(24) % 5}, x == 1)
+    both = model.compare("x == 1", "x == 0")
+    wide = replace(both, standard_error=1.0)
+    assert wide.interval[1] == 1.0
+    assert replace(both, difference=-0.9, standard_error=1.0).interval[0] == -1.0

@@ -240,7 +240,8 @@ class Comparison(PrintedAnswer):
     def interval(self) -> tuple[float, float]:
         """An interval that holds the difference with probability 95%."""
         half = NORMAL_95 * self.standard_error
-        return self.difference - half, self.difference + half
+        low, high = self.difference - half, self.difference + half
+        return (max(low, -1.0), min(high, 1.0)) if self.a.is_probability else (low, high)
 
     @cached_property
     def _superiority(self) -> tuple[float, float]:
