@@ -498,7 +498,7 @@ def test_many_columns_are_chosen_by_their_dependence():
     check = Independent().fit(x).check(x)
     assert len(check.pairs.columns) == 64
     assert "64 with the strongest" in " ".join(check.remarks)
-    assert check.pairs.sentence(0).startswith("x7 and x61: 1.00 in the rows, 0.00 under")
+    assert check.pairs.sentence(0).startswith("x7 and x61: dependence 1.00 in the rows, 0.00 under")
 
 
 def test_a_density_that_has_not_learned_cannot_be_checked():

@@ -5,21 +5,34 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import expit
 from sklearn.base import clone
-from sklearn.linear_model import LinearRegression
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
 import worlds
-from expecta import ChowLiu, CircuitRegressor, DomainError, Encoder, Evidence, QueryError
+from expecta import (
+    ChowLiu,
+    CircuitClassifier,
+    CircuitRegressor,
+    DomainError,
+    Encoder,
+    Evidence,
+    ExpectedPredictor,
+    QueryError,
+)
 from expecta.ask.language.query import Query
+from expecta.ask.printed_answer import first_sentence
 
 MIXED = [
     None,
@@ -797,3 +810,53 @@ def test_a_comparison_with_nobody_says_so(gapped):
     assert "probability zero where k < 1 and k > 2" in said
     assert "probability nan" not in said
     assert "the difference is" not in said
+
+
+def test_an_impossible_group_has_no_empty_lines():
+    x = np.arange(40.0)
+    model = CircuitRegressor(density=ChowLiu(), max_splits=0, calibration_rows=0).fit({"x": x}, x)
+    text = str(model.ask("x > 100"))
+    assert "quantile" not in text
+    assert "Exact" not in text
+    assert "no such value in the training data" in text
+    assert not [line for line in text.splitlines() if line.endswith("deviation")]
+
+
+def test_a_remark_says_where_the_model_is_off():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 2, (2, 400))
+    y = np.where((a == 1) & (b == 1), -3.0, 3.0 * (a + b)) + rng.normal(size=400)
+    additive = CircuitRegressor(density=ChowLiu(), max_splits=0, calibration_rows=0)
+    model = additive.fit({"a": a, "b": b}, y)
+    off = model.ask(a=1, b=1)
+    rows = (a == 1) & (b == 1)
+    said = [remark for remark in off.remarks if remark.endswith("the model is off there.")]
+    assert f"{y[rows].mean():.5g}" in said[0]
+    assert not model.ask().remarks
+    right = CircuitRegressor(density=ChowLiu(), calibration_rows=0).fit({"a": a, "b": b}, y)
+    assert not right.ask(a=1, b=1).remarks
+
+
+def test_the_first_sentence_on_exactness_is_about_the_mean_that_is_printed():
+    rng = np.random.default_rng(0)
+    X = {name: rng.normal(size=300) for name in "abcdef"}
+    frame = pd.DataFrame(X)
+    y = frame.sum(axis=1) + rng.normal(size=300) > 0
+    many = GradientBoostingClassifier(n_estimators=60, max_depth=4, random_state=0).fit(frame, y)
+    expected = ExpectedPredictor(many, ChowLiu(), rtol=0.05).fit(frame)
+    group = expected.ask("a > 0")
+    assert group.numerical_error > 0
+    assert first_sentence(group.exactness).startswith("Sampled")
+    linear = LogisticRegression().fit(frame, y)
+    group = ExpectedPredictor(linear, ChowLiu()).fit(frame).ask("a > 0")
+    assert first_sentence(group.exactness).startswith("Within a bound")
+
+
+def test_the_interval_of_a_difference_of_probabilities_stays_within_one():
+    x = np.repeat([0, 1], 12)
+    options = {"density": ChowLiu(), "max_splits": 0, "random_state": 0}
+    model = CircuitClassifier(**options).fit({"x": x, "z": np.arange(24) % 5}, x == 1)
+    both = model.compare("x == 1", "x == 0")
+    wide = replace(both, standard_error=1.0)
+    assert wide.interval[1] == 1.0
+    assert replace(both, difference=-0.9, standard_error=1.0).interval[0] == -1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import operator
 import pickle
+import re
 import time
 from itertools import product
 
@@ -567,3 +568,27 @@ def test_a_condition_on_the_target_says_how_to_ask():
     number = CircuitRegressor(density=ChowLiu(), max_splits=0).fit(table, cost)
     with pytest.raises(QueryError, match=r"'cost' is the target.*mean, spread and quantiles"):
         number.ask(cost=(5, 7))
+
+
+@pytest.mark.parametrize(
+    ("query", "remark"),
+    [
+        ("70 <= age <= 80", "no such value in the training data: 70 <= age <= 80; .* 18 to 60"),
+        ("32 <= age <= 40", "no such value in the training data: 32 <= age <= 40; .* 18 to 60"),
+        ("40 <= age <= 40", "no such value in the training data: age = 40"),
+        ("40 <= age <= 20", "The condition contradicts itself"),
+        ("age > 40 and age < 20", "The condition contradicts itself"),
+    ],
+)
+def test_a_condition_that_nothing_meets_says_why(query, remark):
+    encoder = Encoder().fit({"age": [18.0, 31.0, 54.0, 60.0]})
+    (why,) = Query.read(query, encoder).why_empty()
+    assert re.search(remark, why)
+
+
+def test_hints_name_what_was_probably_meant():
+    encoder = Encoder().fit({"x == 1": [1, 2, 3], "zip": ["00501", "51601", "00502"]})
+    with pytest.raises(QueryError, match="in backticks if it is not one word: `x == 1`"):
+        Query.read('"x == 1" == 1', encoder)
+    with pytest.raises(QueryError, match="did you mean '00501'"):
+        Query.read("zip == 501", encoder)

@@ -84,3 +84,26 @@ def test_the_parts_of_a_split_agree(case):
         within = model.split("b", given=f"c == '{value}'", population="rows").to_frame()
         found = within["mean"].to_numpy()[list("xyz").index(value)]
         assert found == pytest.approx(mean_over_rows(case, inside), rel=1e-9)
+
+
+@pytest.mark.parametrize("population", ["rows", "both"])
+def test_parts_by_sums_in_a_file_agree_with_the_whole(tmp_path, population):
+    """Rows that lack the column have other outputs: without them all parts lie below the whole."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list("xyz"), 900), "b": rng.choice(list("pq"), 900)})
+    y = 10.0 * (X["b"] == "p") + (X["a"] == "x") + 0.3 * rng.normal(size=900)
+    X["a"] = X["a"].mask((X["b"] == "p") & (rng.random(900) < 0.8))
+    model = CircuitRegressor(density=ChowLiu(), max_splits=0, calibration_rows=0).fit(X, y)
+    model.save(tmp_path / "m")
+    loaded = CircuitRegressor.load(tmp_path / "m")
+    for given in (None, "b == 'p'"):
+        whole, parts, of_rows = (
+            loaded.ask(given, population="rows").rows_output,
+            loaded.split("a", given=given, population=population),
+            model.split("a", given=given, population=population),
+        )
+        assert parts.rows_output @ parts.share == pytest.approx(whole, rel=0.02)
+        np.testing.assert_allclose(parts.mean, of_rows.mean, atol=0.5)
+    parts = loaded.split("a", population="rows")
+    for value, mean in zip(*parts.labels, parts.mean, strict=True):
+        assert loaded.ask(f"a == '{value}'", population="rows").mean == pytest.approx(mean)

@@ -16,6 +16,7 @@ from pyarrow import csv, feather, parquet
 from commands import bad, good, parsed, people, run
 from expecta import ChowLiu, CircuitClassifier, CircuitRegressor, Encoder
 from expecta.cli import table_files
+from expecta.cli.fitting import _example
 
 ROWS = {
     "age": [40, None, 33, 50],
@@ -282,3 +283,16 @@ def test_missing_cells_that_carry_information_can_be_asked_about(tmp_path):
     assert answer["rows"] == 20
     assert abs(answer["mean"] - 1.0) < 0.1
     assert "no column 'dos'" in bad(*words, "--missing-is-value", "dos", "--force")
+
+
+def test_the_condition_to_try_divides_the_rows():
+    """Of numbers it is a median, below the largest: a condition that all rows meet says nothing."""
+    rng = np.random.default_rng(0)
+    for values in (np.array([1.0, 5.0, 5.0, 5.0]), np.array([1.0, 2.0, 3.0, 5.0])):
+        x = rng.permutation(np.repeat(values, 20))
+        table = pa.table({"x": np.append(x[:-1], 5.0)})
+        y = rng.normal(size=80)
+        model = CircuitRegressor(density=ChowLiu(), max_splits=0, calibration_rows=0)
+        column, condition = _example(model.fit(table, y), table)
+        assert column == "x"
+        assert 0.2 < model.ask(condition).share < 0.8

@@ -342,3 +342,22 @@ def test_what_to_do_before_calibration(verb):
     with pytest.raises(NotFittedError, match=r"calibrate\(X, y\) first.*noise="):
         getattr(expected, verb)(X)
     assert expected.predict_distribution(X, noise=1.0).quantile(0.5).shape == (100,)
+
+
+def test_the_explained_variance_is_that_of_the_rows_held_out(tmp_path):
+    """Of many rows a fifth is held out: an outlier that is not in it must not seem explained."""
+    rng = np.random.default_rng(0)
+    X = {"a": rng.normal(size=5200)}
+    y = rng.normal(size=5200)
+    y[0] = 1000.0
+    options = {"density": ChowLiu(), "max_splits": 0, "penalties": 3.0, "target_transform": None}
+    model = CircuitRegressor(**options, calibration_rows=0, random_state=0).fit(X, y)
+    assert model.noise_ < 2.0 < np.std(y)  # the outlier was learned from
+    assert -0.2 < model.explained_variance_ < 0.02
+    model.save(tmp_path / "m")
+    loaded = CircuitRegressor.load(tmp_path / "m")
+    assert loaded.explained_variance_ == model.explained_variance_
+    rows = slice(1, 500)
+    y = y[rows] + 3.0 * X["a"][rows]
+    model.calibrate({"a": X["a"][rows]}, y)
+    assert model.target_spread_ == pytest.approx(np.std(y))

@@ -605,6 +605,9 @@ def test_a_density_tells_how_unusual_a_case_is(plain_visitor, models):
     shown = bar_texts(visitor, "How unusual")
     assert list(shown.values()) == sorted(percent(tails[name]) for name in row)
     visitor.check(["light"])
+    assert "Take care" not in said
+    visitor.go("case", "people", row={"age": 900.0})
+    assert "Take care: no such value in the training data: age 900" in visitor.text(".hero")
     visitor.page.goto(f"{visitor.address}/#/model/people")
     visitor.page.wait_for_selector(".model table")
     assert "ChowLiu" in visitor.text(".facts")

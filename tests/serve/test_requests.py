@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import logging
+import re
 import time
 
 import pytest
@@ -58,8 +59,8 @@ def test_a_wrong_cell_is_named(client, row, column, words):
         (b"[" * 100_000, 400, "not JSON"),
         (b"[]", 422, "the body"),
         (b"{}", 422, "rows: Field required"),
-        (b'{"rows": 3}', 422, "rows"),
-        (b'{"rows": [3]}', 422, "rows"),
+        (b'{"rows": 3}', 422, "rows: must be a"),
+        (b'{"rows": [3]}', 422, "rows.0: must be a"),
         (b'{"rows": {"age": "\\ud800"}}', 400, "not JSON"),
         (b'{"rows": {}, "stdd": true}', 422, "did you mean 'std'?"),
         (b'{"rows": {}, "interval": 1.5}', 422, "interval"),
@@ -73,6 +74,15 @@ def test_a_wrong_body_is_described(client, body, status, words):
     headers = {"Content-Type": "application/json"}
     problem = client.problem(PREDICT, None, status, content=body, headers=headers)
     assert words in problem["detail"]
+    assert not re.search(r"\[str|Input should|validation", problem["detail"])
+
+
+def test_an_address_that_is_none_is_named(client):
+    problem = client.problem("/models/cost/nope", {}, 404)
+    assert "'/models/cost/nope'; /docs" in problem["detail"]
+    answer = client.get(PREDICT)
+    assert answer.status_code == 405
+    assert "takes POST, not GET" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +93,7 @@ def test_a_wrong_body_is_described(client, body, status, words):
         ("ask", {"query": {"smokr": "yes"}}, "did you mean 'smoker'?"),
         ("ask", {"query": "age > 3", "of": "yes"}, "a regressor has one output"),
         ("split", {"columns": ["agee"]}, "did you mean 'age'?"),
-        ("split", {"columns": []}, "columns"),
+        ("split", {"columns": []}, "columns: must have at least 1 item"),
         ("split", {"columns": ["age"], "bins": 0}, "bins"),
         ("next-question", {"known": {"age": 4}, "cost": {"agee": 1}}, "did you mean 'age'?"),
         ("stability", {"rows": {}, "threshold": "x"}, "threshold"),

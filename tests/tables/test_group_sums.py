@@ -178,7 +178,6 @@ def test_without_a_target_there_are_counts_only():
     totals = table.divide([], np.zeros((), int), np.ones(()), 1)
     assert totals.rows[0] == np.count_nonzero(training.weight)
     assert sums.average(totals, 0, None) is None
-    assert sums.variance() is None
 
 
 def test_the_interval_of_a_share_stays_between_zero_and_one():

@@ -62,7 +62,8 @@ class Stability(PrintedAnswer):
 
     def notes(self) -> list[str]:
         """Return the sentences after it."""
-        return ["stays: probability that the decision is the same once every input is known."]
+        off = "; error: how far it may be off" if np.any(self.error > 0) else ""
+        return [f"stays: probability that the decision is the same once every input is known{off}."]
 
 
 def stability(subject: ExpectedOutput, rows: Any, threshold: float) -> Stability:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from expecta.ask.language.query import Query, where
 from expecta.ask.populations import Population
@@ -28,6 +29,7 @@ GRID_POINTS = 513  # on which two distributions are compared
 MAX_LOOSE = 0.02  # of a variance: bounds above this are said
 ZERO = 1e-9  # of the spread: a mean below this is zero
 CHANCE = 0.01  # probability of a gap between the sources, below which it is said
+MIN_AVERAGED = 20  # training rows from which on a model is compared with their target
 NORMAL_95 = 1.959963984540054  # standard errors on each side that cover 95%
 
 
@@ -149,23 +151,25 @@ class Group(PrintedAnswer):
         return [f"{self.name}{where(self.query)}", *filter(None, [self.trust])]
 
     def lines(self) -> Mapping[str, Sequence[Any]]:
-        """Return a line for each number."""
+        """Return a line for each number; of a group that is impossible there are few."""
         rows = {"mean": _with_error(self.mean, self.standard_error)}
         if np.isfinite(self.standard_error):
             rows["  by the density"] = _with_error(self.density_mean, self.density_error)
             rows["  by training rows"] = _with_error(self.rows_output, self.rows_error)
         if self.numerical_error > 0:
             rows["  numerical error"] = number(self.numerical_error)
-        rows |= {
-            "standard deviation": number(self.std),
-            **{f"{level:.0%} quantile": number(x) for level, x in self.quantiles.items()},
-            "share of the population": f"{self.share:.3%}",
-        }
+        if self.share > 0:
+            rows["standard deviation"] = number(self.std)
+            rows |= {f"{level:.0%} quantile": number(x) for level, x in self.quantiles.items()}
+        rows["share of the population"] = f"{self.share:.3%}"
         if self.rows is not None:
             rows["training rows"] = str(self.rows)
         if self.rows_mean is not None:
             rows["average of their target"] = str(self.rows_mean)
         return {"of the model's output": list(rows), "": list(rows.values())}
+
+    def _last(self) -> list[str]:
+        return super()._last() if self.share > 0 else self.notes()
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as what JSON holds; NaN is None."""
@@ -236,7 +240,8 @@ class Comparison(PrintedAnswer):
     def interval(self) -> tuple[float, float]:
         """An interval that holds the difference with probability 95%."""
         half = NORMAL_95 * self.standard_error
-        return self.difference - half, self.difference + half
+        low, high = self.difference - half, self.difference + half
+        return (max(low, -1.0), min(high, 1.0)) if self.a.is_probability else (low, high)
 
     @cached_property
     def _superiority(self) -> tuple[float, float]:
@@ -318,6 +323,7 @@ def ask(
     try:
         group = Population.read(subject, condition)
     except ImpossibleEvidenceError:
+        remarks = list(dict.fromkeys((*remarks, *condition.why_empty())))
         remarks.append(
             "The group has probability zero under the learned density, so there is no answer."
         )
@@ -337,6 +343,8 @@ def ask(
     sources = number(numbers["density_mean"]), number(numbers["rows_output"])
     if numbers["p"] < CHANCE and sources[0] != sources[1]:
         remarks.append(_disagreement(*sources, numbers["weight"], population))
+    if seen.mean is not None and (seen.rows or 0) >= MIN_AVERAGED:
+        remarks += _model_is_off(numbers["rows_output"], seen.mean)
     if subject.training_rows is not None:
         expected_rows = share * len(subject.training_rows)
         if 0 < expected_rows < RARE_ROWS:
@@ -378,6 +386,18 @@ def _disagreement(density: str, rows: str, weight: float, population: str) -> st
         f"The density ({density}) and the training rows ({rows}) disagree beyond chance: the "
         f"density is wrong about this group{decides}."
     )
+
+
+def _model_is_off(output: float, average: Average) -> list[str]:
+    """Write that model and target differ over the same rows by more than chance, if they do."""
+    wider = float(ndtri(1 - CHANCE / 2)) / NORMAL_95
+    low, high = (average.mean + wider * (end - average.mean) for end in (average.low, average.high))
+    if not low < high or not (output < low or output > high):
+        return []
+    return [
+        f"Over the training rows in the group the model's mean is {number(output)} and the average "
+        f"of their target {number(average.mean)}, apart beyond chance: the model is off there."
+    ]
 
 
 def compare(subject: ExpectedOutput, a: Any, b: Any, population: str = "both") -> Comparison:

@@ -103,7 +103,8 @@ class Outliers(PrintedAnswer):
         )
         return [
             *[unlike] * bool(rows),
-            f"surprise: probability of a row at most as likely, from {self.samples} samples.",
+            f"surprise: share of random rows that are at most as likely, small for odd rows; from "
+            f"{self.samples} samples, with their standard error.",
             "its tail: probability of a value at most as likely, given the rest of the row.",
         ]
 

@@ -70,7 +70,8 @@ class Parity(PrintedAnswer):
     def sentences(self) -> list[str]:
         """Return it in a few lines: everyone, and the group where it is worst."""
         means = ", ".join(
-            f"{value} {number(mean)}" for value, mean in zip(self.values, self.mean[0], strict=True)
+            f"{value}: {number(mean)}"
+            for value, mean in zip(self.values, self.mean[0], strict=True)
         )
         sentence = f"{self.head()[0]}: difference {number(self.difference[0])} ({means})"
         worst = int(np.argmax(np.nan_to_num(self.difference, nan=-1.0)))

@@ -11,13 +11,19 @@ from expecta.ask.column_parts import ColumnGroups
 from expecta.ask.credibility import RowMoments
 from expecta.ask.language.query import Query
 from expecta.ask.training_outputs import TrainingOutputs
-from expecta.ask.uncertain_members import uncertain_sums
+from expecta.ask.uncertain_members import (
+    LeftOut,
+    UncertainSums,
+    uncertain_sums,
+    uncertain_totals,
+)
 from expecta.common.arrays import Floats, Ints
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.encoder import Encoder
-from expecta.tables.group_sums import GroupSums, GroupTotals
+from expecta.tables.group_sums import GroupSums, GroupTable, GroupTotals
 from expecta.tables.training_rows import Average
 
+ROUNDING = 1e-9  # of a weight: below, no row lacks a column
 MAX_CODES = 1 << 22  # combinations of two columns' values that are looked through
 NOT_KEPT = (
     "Training rows are not in the model's file, and its sums are over groups of one or two "
@@ -53,12 +59,16 @@ def training_average(subject: ExpectedOutput, query: Query) -> TrainingAverage:
     if training is None:
         return TrainingAverage(None, None)
     if isinstance(training, GroupSums):
-        totals = _totals(training, query, subject.encoder, ())
-        if totals is None:
+        query = Query.read(query, subject.encoder)
+        table = _table(training, query, ())
+        totals = None if table is None else _totals(training, table, query, subject.encoder, ())
+        if table is None or totals is None:
             return TrainingAverage(None, None, None, (NOT_KEPT,))
         remarks = () if totals.exact[0] else (BY_SHARE,)
         average = training.average(totals, 0, subject.of_class)
-        moments = _moments_of_totals(training, totals, np.zeros(1, np.int64), subject)
+        left_out = _left_out(training, table, totals, query, (), subject)
+        uncertain = uncertain_totals(subject, left_out, query, ())
+        moments = _moments_of_totals(training, totals, uncertain, np.zeros(1, np.int64), subject)
         return TrainingAverage(round(float(totals.rows[0])), average, moments, remarks)
     inside = query.matches(training) & (training.weight > 0)
     average = training.average(inside, subject.of_class)
@@ -69,10 +79,7 @@ def training_average(subject: ExpectedOutput, query: Query) -> TrainingAverage:
 def _moments(
     subject: ExpectedOutput, query: Query, cuts: Sequence[ColumnGroups], group: Ints, n_groups: int
 ) -> RowMoments | None:
-    """Return moments of the output over the training rows of each group, -1 for none.
-
-    Rows that may belong to a group move its mean.
-    """
+    """Return moments of the output over the training rows of each group, -1 for none."""
     outputs = TrainingOutputs.of(subject)
     if outputs is None:
         return None
@@ -82,23 +89,35 @@ def _moments(
     sums: Floats = np.zeros((4, n_groups))
     for i, part in enumerate((weight, weight**2, weight * value, weight * value**2)):
         sums[i] = np.bincount(group, part, n_groups)
+    return _with_uncertain(sums, uncertain, outputs.center)
+
+
+def _with_uncertain(sums: Floats, uncertain: UncertainSums, center: float) -> RowMoments:
+    """Return moments by sums of weights, their squares, outputs and their squares.
+
+    Rows that may belong to a group move its mean.
+    """
     moments = RowMoments.from_sums(*sums)
     total = np.where(sums[0] > 0, sums[0] + uncertain.weight, np.nan)
     mean = np.where(uncertain.weight > 0, (sums[2] + uncertain.output) / total, moments.mean)
-    return moments._replace(mean=mean + outputs.center)
+    return moments._replace(mean=mean + center)
 
 
 def _moments_of_totals(
-    sums: GroupSums, totals: GroupTotals, parts: Ints, subject: ExpectedOutput
+    sums: GroupSums,
+    totals: GroupTotals,
+    uncertain: UncertainSums,
+    parts: Ints,
+    subject: ExpectedOutput,
 ) -> RowMoments | None:
     """Return moments of the output over some parts; None where there are no sums of outputs."""
     output = subject.context.output
     if output >= len(sums.output_center):
         return None
     of_output = totals.output_sums[:, output], totals.output_squares[:, output]
-    columns = (totals.weight, totals.weight_squares, *of_output)
-    moments = RowMoments.from_sums(*(column[parts] for column in columns))
-    return moments._replace(mean=moments.mean + sums.output_center[output])
+    columns = np.stack([totals.weight, totals.weight_squares, *of_output])[:, parts]
+    uncertain = UncertainSums(*(column[parts] for column in uncertain))
+    return _with_uncertain(columns, uncertain, float(sums.output_center[output]))
 
 
 def training_averages(
@@ -115,14 +134,18 @@ def training_averages(
     wanted = np.ravel_multi_index(tuple(index.T), sizes)
     average: Floats = np.full(len(wanted), np.nan)
     if isinstance(training, GroupSums):
-        totals = _totals(training, given, subject.encoder, cuts)
-        if totals is None:
+        given = Query.read(given, subject.encoder)
+        table = _table(training, given, cuts)
+        totals = None if table is None else _totals(training, table, given, subject.encoder, cuts)
+        if table is None or totals is None:
             return TrainingAverages(None, None, None, (NOT_KEPT,))
         rows = np.rint(totals.rows[wanted]).astype(np.int64)
         for line, part in enumerate(wanted.tolist()):
             mean = training.average(totals, part, subject.of_class)
             average[line] = np.nan if mean is None else mean.mean
-        moments = _moments_of_totals(training, totals, wanted, subject)
+        left_out = _left_out(training, table, totals, given, cuts, subject)
+        uncertain = uncertain_totals(subject, left_out, given, cuts)
+        moments = _moments_of_totals(training, totals, uncertain, wanted, subject)
         remarks = () if totals.exact[wanted].all() else (BY_SHARE,)
         return TrainingAverages(rows, average, moments, remarks)
     groups = np.stack([cut.group_of(training) for cut in cuts])
@@ -147,16 +170,56 @@ def training_averages(
     return TrainingAverages(rows, average, moments)
 
 
-def _totals(
-    sums: GroupSums, query: Query, encoder: Encoder, cuts: Sequence[ColumnGroups]
-) -> GroupTotals | None:
-    """Return the totals of a condition within the groups of columns; None for more than two."""
-    query = Query.read(query, encoder)
+def _table(sums: GroupSums, query: Query, cuts: Sequence[ColumnGroups]) -> GroupTable | None:
+    """Return the sums over cells of the columns that matter; None for more than two."""
     named = {variable for box in query.boxes for variable, _ in box}
-    variables = tuple(sorted(named | {cut.variable for cut in cuts}))
-    table = sums.tables.get(variables)
+    return sums.tables.get(tuple(sorted(named | {cut.variable for cut in cuts})))
+
+
+def _left_out(
+    sums: GroupSums,
+    table: GroupTable,
+    totals: GroupTotals,
+    query: Query,
+    cuts: Sequence[ColumnGroups],
+    subject: ExpectedOutput,
+) -> LeftOut | None:
+    """Return what is known of rows that lack a column of a table; None if there are none.
+
+    Of two columns it is known where one divides a condition on the other, which rows meet or not.
+    """
+    output = subject.context.output
+    if output >= len(sums.output_center):
+        return None
+    if len(table.variables) == 1:
+        base, among = sums.tables[()], Query.read(None, subject.encoder)
+        before = float(base.weight[0]), float(base.output_sums[0, output])
+        inside = float(table.weight.sum()), float(table.output_sums[:, output].sum())
+    else:
+        other = _table(sums, query, ())
+        if len(cuts) != 1 or other is None or len(other.variables) != 1:
+            return None
+        met = _totals(sums, other, query, subject.encoder, ())
+        if met is None or cuts[0].variable in other.variables:
+            return None
+        among = query
+        before = float(met.weight[0]), float(met.output_sums[0, output])
+        inside = float(totals.weight.sum()), float(totals.output_sums[:, output].sum())
+    weight, total = before[0] - inside[0], before[1] - inside[1]
+    return LeftOut(weight, total, among) if weight > ROUNDING * before[0] else None
+
+
+def _totals(
+    sums: GroupSums,
+    table: GroupTable,
+    query: Query,
+    encoder: Encoder,
+    cuts: Sequence[ColumnGroups],
+) -> GroupTotals | None:
+    """Return the totals of a condition within the groups of columns; None for too many."""
+    variables = table.variables
     sizes = [encoder.columns_[v].cardinality for v in variables]
-    if table is None or np.prod(sizes) > MAX_CODES:
+    if np.prod(sizes) > MAX_CODES:
         return None
     share: Floats = np.zeros(sizes)
     for box in query.boxes:

@@ -3,6 +3,7 @@
 Such a row belongs to a group with the probability of the group given its known cells, and adds what
 the model is expected to output given both: exact under the density. It adds to the mean over the
 rows of the group, not to their number: what it says of its missing cells comes from the density.
+Where only sums over groups of rows are kept, such rows are known by their number and mean output.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import numpy as np
 
 from expecta.ask.column_parts import ColumnGroups
 from expecta.ask.language.query import Query
+from expecta.ask.populations import Facts, Population
 from expecta.ask.training_outputs import TrainingOutputs
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Bools, Floats, Ints
+from expecta.common.errors import ImpossibleEvidenceError
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.encoder import Encoder
 
@@ -31,6 +34,50 @@ class UncertainSums(NamedTuple):
 
     weight: Floats
     output: Floats
+
+
+class LeftOut(NamedTuple):
+    """Rows that are in no cell of a table of sums, as its column is missing: known by totals.
+
+    Outputs are less the center of the sums; ``among`` is a condition that these rows meet.
+    """
+
+    weight: float
+    output: float
+    among: Query
+
+
+def uncertain_totals(
+    subject: ExpectedOutput, rows: LeftOut | None, query: Query, cuts: Sequence[ColumnGroups]
+) -> UncertainSums:
+    """Estimate `uncertain_sums` of rows that are known by their totals.
+
+    They are in a group by its probability, with an output as far from their mean as that of the
+    group is from the mean among all such rows: over all groups of the column they sum to what
+    they are.  Cost: where there are such rows, an expectation for each group.
+    """
+    sizes = [len(cut.labels) for cut in cuts]
+    n_groups = int(np.prod(sizes, dtype=np.int64))
+    nothing = UncertainSums(*np.zeros((2, n_groups)))
+    if rows is None or subject.samples_mean:
+        return nothing
+    groups: list[Facts] = []
+    for group in range(n_groups):
+        index = np.unravel_index(group, sizes) if sizes else ()
+        pairs = zip(cuts, index, strict=True)
+        groups.append(tuple((cut.variable, cut.values[int(i)]) for cut, i in pairs))
+    try:
+        population = Population.read(subject, query)
+    except ImpossibleEvidenceError:
+        return nothing
+    every = Population.read(subject, rows.among)
+    share, mean, _ = population.means(subject, groups)
+    part = np.exp(population.scale - every.scale) * population.weight.sum() / every.weight.sum()
+    (middle,) = every.means(subject, [()]).value
+    weight = rows.weight * part * share
+    return UncertainSums(
+        weight, weight * (rows.output / rows.weight + np.nan_to_num(mean - middle))
+    )
 
 
 class _Part(NamedTuple):

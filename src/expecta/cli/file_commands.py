@@ -97,7 +97,7 @@ def report(
     from expecta.report import write_report
 
     write_report(estimator, path, title=title, sensitive=sensitive)
-    _written([str(path)], "a report", json)
+    _written([str(path)], "report", json)
 
 
 def convert(
@@ -130,7 +130,7 @@ def _written(paths: list[str], what: str, as_json: bool) -> None:
     if as_json:
         document({"written": paths, "what": what})
     else:
-        note(f"{what}, in {', '.join(paths)}")
+        note(f"{what}: {', '.join(paths)}")
 
 
 class Length(StrEnum):

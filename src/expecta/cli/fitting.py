@@ -259,6 +259,8 @@ def _tell(learned: dict[str, Any], table: str) -> None:
 
 def _example(model: CircuitEstimator, table: Any) -> tuple[str, str] | None:
     """Return a column to ask about, categories of few values first, and a condition on it."""
+    import pyarrow.compute as pc
+
     from expecta.ask.language.query import Query
 
     few = sorted(model.encoder_.columns_, key=lambda c: c.cardinality > MAX_EXAMPLE_VALUES)
@@ -266,7 +268,14 @@ def _example(model: CircuitEstimator, table: Any) -> tuple[str, str] | None:
         values = table.column(column.name).drop_null()
         if not len(values):
             continue
-        condition = _condition(column, values[len(values) // 2].as_py())
+        value = values[len(values) // 2]
+        if column.kind not in TEXT_KINDS:  # a median, below the largest: it divides the rows
+            below = values.filter(pc.less(values, pc.max(values)))
+            below = below if len(below) else values
+            ordered = values.take(pc.sort_indices(values))
+            middle = ordered[(len(values) - 1) // 2]
+            value = middle if middle != pc.max(values) else pc.max(below)
+        condition = _condition(column, value.as_py())
         try:
             Query.read(condition, model.encoder_)
         except DomainError:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
 from expecta.common.text import counted, number
 from expecta.densities import PSDD, ChowLiu, LatentTree
@@ -145,10 +146,11 @@ def held_out(model: CircuitEstimator) -> dict[str, Any]:
     """Return how well the model does on held-out rows, in numbers and in words."""
     if isinstance(model, CircuitRegressor):
         assert model.training_rows_ is not None
-        assert model.training_rows_.target is not None
-        noise, spread = model.noise_, float(np.std(model.training_rows_.target))
-        explained = 1.0 - (noise / spread) ** 2 if spread > 0 else np.nan
-        summary = _summary(noise, spread, explained, len(model.training_rows_.target))
+        target = model.training_rows_.target
+        assert target is not None
+        noise, spread = model.noise_, model.target_spread_
+        explained = model.explained_variance_
+        summary = _summary(noise, spread, explained, target)
         return {"noise": noise, "target_std": spread, "explained": explained, "summary": summary}
     assert isinstance(model, CircuitClassifier)
     loss = model.held_out_loss_
@@ -162,14 +164,14 @@ def held_out(model: CircuitEstimator) -> dict[str, Any]:
     return {"held_out_loss": loss, "classes": model.classes_.tolist(), "summary": summary}
 
 
-def _summary(noise: float, spread: float, explained: float, rows: int) -> str:
+def _summary(noise: float, spread: float, explained: float, target: Floats) -> str:
     """Write how well a regressor does."""
-    if rows == 1:
+    if len(target) == 1:
         return "there is one row: its target is always predicted, and the error is unknown"
-    if not spread > 0:
+    if not np.ptp(target) > 0:
         return "the target is the same in all rows, and is always predicted"
     share = f"{explained:.0%}" if explained > 0 else "none"
     return (
         f"on held-out rows the root mean squared error is {number(noise)}, and the standard "
-        f"deviation of the target {number(spread)}: {share} of the variance is explained"
+        f"deviation of their target {number(spread)}: {share} of the variance is explained"
     )

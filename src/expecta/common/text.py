@@ -45,8 +45,9 @@ def shortened(values: Sequence[object] | npt.NDArray[Any], most: int = 6) -> str
 
 def suggestion(wanted: object, known: Collection[str], what: str = "there is") -> str:
     """Return what there is to choose from, and what was probably meant."""
-    names = list(known)
-    close = get_close_matches(str(wanted), names, n=1)
+    names, text = list(known), str(wanted)
+    padded = [name for name in names if text.isdigit() and name.lstrip("0") == text.lstrip("0")]
+    close = padded or get_close_matches(text, names, n=1)
     meant = f" (did you mean {close[0]!r}?)" if close else ""
     shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
     return f"{what} {shown}{meant}"

@@ -183,6 +183,7 @@ def _estimator_parts(model: Any) -> dict[str, Any]:
         "origin": model.target_scale_.origin,
         "mean_excess": model.mean_excess_,
         "noise": getattr(model, "noise_", None),
+        "target_spread": getattr(model, "target_spread_", None),
         "log_noise": model.log_noise_,
         "noise_variance": model.noise_variance_,
         "calibration": getattr(model, "calibration_", None),
@@ -220,6 +221,7 @@ def _estimator(
     if isinstance(model, CircuitRegressor):
         scale = model.target_scale_ = TargetScale(learned["origin"])
         model.noise_, model.log_noise_ = learned["noise"], learned["log_noise"]
+        model.target_spread_ = learned["target_spread"]
         model.calibration_ = replace(learned["calibration"], scale=scale)
         model.noise_variance_ = read_noise_variance(
             learned["noise_variance"], encoder, model.log_noise_ or model.noise_
@@ -328,6 +330,7 @@ _NOISE_VARIANCE = Record(
 )
 _CLASSES = Record({"dtype": Scalar(str), "values": Value(max_depth=1)}, _classes, _classes_parts)
 _NOISE = Scalar(float, low=ABOVE_ZERO, high=MAX_TARGET)
+_TARGET_SPREAD = Scalar(float, low=0, high=MAX_TARGET)
 ESTIMATOR_FILE = Kind(
     "estimator",
     Choice(
@@ -342,6 +345,7 @@ ESTIMATOR_FILE = Kind(
                 origin=Maybe(Scalar(float, low=-MAX_TARGET, high=MAX_TARGET)),
                 mean_excess=Maybe(_NOISE_VARIANCE),
                 noise=_NOISE,
+                target_spread=_TARGET_SPREAD,
                 log_noise=Maybe(Scalar(float, low=ABOVE_ZERO, high=MAX_LOG_NOISE)),
                 noise_variance=Maybe(_NOISE_VARIANCE),
                 calibration=_CALIBRATION,
@@ -351,7 +355,9 @@ ESTIMATOR_FILE = Kind(
                 {"tol": Scalar(float)},
                 classes=_CLASSES,
             ),
-            "ExpectedPredictor": predictor_record(_CALIBRATION, _CLASSES, _NOISE, _NOISE_VARIANCE),
+            "ExpectedPredictor": predictor_record(
+                _CALIBRATION, _CLASSES, _NOISE, _TARGET_SPREAD, _NOISE_VARIANCE
+            ),
         },
     ),
 )

@@ -168,7 +168,8 @@ class ExpectedPredictor(ExpectedEstimator):
             table, wrapped.density.encoder_, y, sample_weight, calls.classes
         )
         # all at once, and nothing of what was learned before
-        for name in ("noise_", "noise_variance_", "calibration_", "feature_names_in_", "classes_"):
+        learned = ("noise_", "target_spread_", "noise_variance_", "calibration_")
+        for name in (*learned, "feature_names_in_", "classes_"):
             self.__dict__.pop(name, None)
         self.density_, self.template_, self.wrapped_ = density, template, wrapped
         self._calls, self.training_rows_ = calls, wrapped.training_rows

@@ -246,6 +246,7 @@ def _parts(predictor: Any) -> dict[str, Any]:
         "training_rows": predictor.training_rows_,
         "group_sums": predictor.group_sums_,
         "noise": getattr(predictor, "noise_", None),
+        "target_spread": getattr(predictor, "target_spread_", None),
         "noise_variance": predictor.noise_variance_,
         "calibration": getattr(predictor, "calibration_", None),
     }
@@ -332,12 +333,14 @@ def _predictor(
         **parameters,
     )
     noise, calibration = learned["noise"], learned["calibration"]
-    if (noise is None) != (calibration is None):
-        raise ValueError("its calibration has no noise, or its noise no calibration")
+    spread = learned["target_spread"]
+    if not (noise is None) == (calibration is None) == (spread is None):
+        raise ValueError("its calibration has no noise, or its noise no calibration or target")
     if calibration is not None:
         if np.any(calibration.missing > len(order)):
             raise ValueError("its calibration has rows of more missing columns than there are")
-        predictor.noise_, predictor.calibration_ = noise, calibration
+        predictor.noise_, predictor.target_spread_ = noise, spread
+        predictor.calibration_ = calibration
     variance = learned["noise_variance"]
     predictor.noise_variance_ = read_noise_variance(variance, fine.encoder_, noise)
     return predictor
@@ -392,7 +395,9 @@ def _check_shares(trees: Trees | Linear) -> None:
         raise ValueError("the probabilities of its classes do not sum to one")
 
 
-def predictor_record(calibration: Field, classes: Field, noise: Field, variance: Field) -> Record:
+def predictor_record(
+    calibration: Field, classes: Field, noise: Field, spread: Field, variance: Field
+) -> Record:
     """Return the declaration, given those of what other estimators have too."""
     parameters: dict[str, Field] = {
         "rtol": Scalar(float, low=0),
@@ -431,6 +436,7 @@ def predictor_record(calibration: Field, classes: Field, noise: Field, variance:
             "training_rows": Maybe(TRAINING_ROWS),
             "group_sums": Maybe(GROUP_SUMS),
             "noise": Maybe(noise),
+            "target_spread": Maybe(spread),
             "noise_variance": Maybe(variance),
             "calibration": Maybe(calibration),
         },

@@ -25,7 +25,15 @@ from expecta.estimators.target_transform import (
     is_better,
     judge_scale,
 )
-from expecta.estimators.training import FOLDS, FinerBins, Seeds, Training, column_curves, size
+from expecta.estimators.training import (
+    FOLDS,
+    FinerBins,
+    Seeds,
+    Training,
+    column_curves,
+    size,
+    spread_of,
+)
 from expecta.expected.expected_model import ModelRows
 from expecta.expected.learned_circuit import LearnedCircuit, affordable_rows
 from expecta.expected.target_scale import PLAIN, TargetScale
@@ -106,6 +114,8 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         Standard deviation of y about predictions of complete rows held out, over all such rows; of
         a single row nothing is known: its own size. And of log(y - origin) about its middle, if
         that is the scale.
+    target_spread_
+        Standard deviation of y over the rows that ``noise_`` is about.
     noise_variance_
         The variance of y given complete inputs, a sum over columns; None where held-out rows
         show no dependence on the inputs.
@@ -192,13 +202,15 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         self.target_scale_ = scaled.scale
         values = TargetValues.of(target)
         spread = values.spread(target, np.random.default_rng([seeds.calibration, 2]))
-        noise = self._judge(
+        noise, judged = self._judge(
             table, codes, scaled, scaled.scaled(spread), weight, training, grown.folds, finer, seeds
         )
         self.noise_, self.log_noise_ = noise * scaled.unit, None
         if scaled.scale != PLAIN:
             self.log_noise_ = self.noise_
             self.noise_ = max(fit.noise if fit else self.noise_, least_noise(target))
+            judged = judged if fit is None else training.held_out_weight(len(target))
+        self.target_spread_ = spread_of(target, judged)
         if self.noise_variance_ is not None:
             self.noise_variance_ = self.noise_variance_.scaled(scaled.unit)
         calibration = self.calibration_.in_unit(scaled.unit, scaled.centre)
@@ -248,8 +260,11 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         folds: list[RegressionCircuit],
         finer: FinerBins,
         seeds: Seeds,
-    ) -> float:
-        """Calibrate on rows that the folds' circuits left out; returns the residual noise.
+    ) -> tuple[float, Floats]:
+        """Calibrate on rows that the folds' circuits left out.
+
+        Returns the residual noise, and how much each row counts in it: complete rows held out,
+        or all that are where none is complete.
 
         All in units of the target's spread, about its mean; ``spread`` is what calibration takes
         each y for. A single row leaves none out:
@@ -263,7 +278,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
             single = np.zeros(min(n, 1), np.int64)
             zero = np.zeros(len(single))
             self.calibration_ = Calibration(single, zero, single, zero, zero)
-            return 1.0
+            return 1.0, np.zeros(len(y))
         few = np.count_nonzero(weight) < DEPENDENT_ROWS
         relearn = n > 0 and few and self.density_ is not self.density
         held_out: list[HeldOut] = []
@@ -303,7 +318,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
             with_noise = held.noise or noise
             parts.append(calibrate(model, some, spread[rows], rows, with_noise, share, rng))
         self.calibration_ = Calibration.joined(parts)
-        return noise
+        return noise, counted if known else training.held_out_weight(len(y))
 
     def _noise_by_inputs(
         self,

@@ -70,6 +70,7 @@ class TargetUncertainty:
     """The verbs of estimators that give distribution, quantiles and intervals of y."""
 
     noise_: float  # standard deviation of y about predictions of complete rows
+    target_spread_: float  # standard deviation of y over the same rows
     noise_variance_: NoiseVariance | None = None  # of y by its inputs, where it is not constant
     target_scale_: TargetScale = PLAIN  # that the circuit and its calibration are on
     log_noise_: float | None = None  # on a logarithmic scale, where there is one
@@ -85,6 +86,25 @@ class TargetUncertainty:
     @abstractmethod
     def expected_model(self) -> ExpectedModel:
         """The model and its density: what computes every answer."""
+
+    @property
+    def explained_variance_(self) -> float:
+        """Share of the variance of y that predictions explain, in the rows of ``noise_``.
+
+        At most 1; below 0 where the mean of y would predict better; NaN where y does not vary.
+
+        Examples
+        --------
+        >>> from expecta import CircuitRegressor
+        >>> hours = [1.0, 2.0, 3.0, 4.0, 5.0] * 8
+        >>> marks = [10.0 * h + (-1) ** i for i, h in enumerate(hours)]
+        >>> model = CircuitRegressor(random_state=0).fit({"hours": hours}, marks)
+        >>> round(model.explained_variance_, 2)
+        0.99
+        """
+        if not self.target_spread_ > 0:
+            return float("nan")
+        return 1.0 - (self.noise_ / self.target_spread_) ** 2
 
     @abstractmethod
     def _classifies(self) -> bool:
@@ -217,9 +237,11 @@ class TargetUncertainty:
                 self.log_noise_ = self.noise_
                 asked = model.hide(rows, complete, rows.codes[complete] < 0)
                 self.noise_ = _size(given[complete] - model.answer(asked).mean[:, 0], given)
+            self.target_spread_ = float(np.std(given[complete]))
             folds = self._learn_noise(rows.codes[complete], residual, part[complete])
         elif not hasattr(self, "noise_"):
             self.noise_ = _size(self._residuals(rows, np.arange(len(target)), target), target)
+            self.target_spread_ = float(np.std(given))
         n = getattr(self, "calibration_rows", None) or model.calibration_rows
         rng = np.random.default_rng(seed)
         values = TargetValues.of(given)
@@ -311,7 +333,10 @@ class TargetUncertainty:
         """
         wanted = np.atleast_1d(np.asarray(q, np.float64))
         if wanted.ndim != 1 or not np.all((wanted > 0) & (wanted < 1)):
-            raise DomainError("quantiles must be between 0 and 1")
+            raise DomainError(
+                f"quantile levels must be between 0 and 1, both excluded, not {q!r:.60}; no rows "
+                f"can tell where y ends"
+            )
         rows = self.expected_model.rows(X)
         with OneWarning():
             distribution = self._distribution(rows)

@@ -106,6 +106,13 @@ class Training(NamedTuple):
             residual[out] = y[self.origin[out]] - g(self.codes[out])
         return size(residual, np.where(self.fold >= 0, self.weight, 0.0))
 
+    def held_out_weight(self, n_rows: int) -> Floats:
+        """Return how much each row of the table counts among those that folds left out."""
+        assert self.fold is not None
+        out = self.fold >= 0
+        counted = np.bincount(self.origin[out], self.weight[out], n_rows)
+        return counted.astype(np.float64)
+
 
 def column_curves(encoder: Encoder, **options: Any) -> list[Curve]:
     """Return what the tables of each column may be: a curve if its values are in order."""
@@ -137,3 +144,12 @@ def size(values: Floats, weight: Floats) -> float:
     """Root of the weighted mean square, of numbers whose squares may leave the range of floats."""
     most = float(np.abs(values).max(initial=0.0)) or 1.0
     return most * float(np.sqrt(np.average((values / most) ** 2, weights=weight)))
+
+
+def spread_of(values: Floats, weight: Floats) -> float:
+    """Weighted standard deviation of the numbers of positive weight; 0 where there are none."""
+    used = weight > 0
+    if not np.any(used):
+        return 0.0
+    values, weight = values[used], weight[used]
+    return size(values - np.average(values, weights=weight), weight)

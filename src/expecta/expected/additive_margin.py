@@ -164,6 +164,10 @@ class AdditiveMargin(Margin):
             explain_response(form, exact, computed.get(form.link)),
         ]
 
+    def response_trust(self, form: Form) -> Trust:
+        """How far E[link(margin)] can be trusted."""
+        return {"exp": Trust.EXACT, "logistic": Trust.WITHIN}.get(form.link, Trust.SAMPLED)
+
     def knows_variance(self, form: Form) -> bool:
         """Whether :meth:`variance` is exact."""
         return form.link == "identity"

@@ -73,8 +73,17 @@ def explain_rows(template: RowTemplate, asks_model: bool) -> list[str]:
 
 
 def short_exactness(route: ExactRoute | None) -> str:
-    """Say in one sentence how far the mean can be trusted."""
+    """Say how far the mean can be trusted, first in a sentence that stands alone."""
     if route is None:
         return "Sampled from the learned density, with standard errors."
-    what = "mean" if route.form.link in ("identity", "none") else "mean of the margin"
-    return f"{route.exact.capitalize()}, given the learned density: the {what}."
+    form, exact, trust = route.form, route.exact.capitalize(), Trust.EXACT
+    if form.link not in ("identity", "none"):
+        trust = route.margin.response_trust(form)
+    if trust is Trust.SAMPLED:
+        return (
+            f"Sampled from the learned density, with standard errors: the mean. "
+            f"{exact}: the mean of the margin."
+        )
+    if trust is Trust.WITHIN:
+        exact = f"{exact}, within a bound" if route.tried else "Within a bound"
+    return f"{exact}, given the learned density: the mean."

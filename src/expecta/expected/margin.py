@@ -70,6 +70,10 @@ class Margin(ABC):
         """
 
     @abstractmethod
+    def response_trust(self, form: Form) -> Trust:
+        """How far E[link(margin)] can be trusted."""
+
+    @abstractmethod
     def knows_variance(self, form: Form) -> bool:
         """Whether :meth:`variance` is exact."""
 

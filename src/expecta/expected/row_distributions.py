@@ -114,7 +114,7 @@ class ShiftedDistribution(RowDistributions):
 def interval_levels(coverage: float) -> tuple[float, float]:
     """Return the levels of the ends of an interval: of 0.9, just 0.05 and 0.95."""
     if not 0 < coverage < 1:
-        raise DomainError(f"coverage must be between 0 and 1, not {coverage!r:.40}")
+        raise DomainError(f"coverage must be between 0 and 1, both excluded, not {coverage!r:.40}")
     outside = (1 - coverage) / 2
     low = round(outside, 15) or outside
     return low, 1 - low

@@ -10,6 +10,7 @@ import numpy as np
 from expecta.circuits.evidence import Evidence
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
+from expecta.common.trust import Trust
 from expecta.densities.density import Density
 from expecta.engine.boxes import BoxExpectation, BoxSum
 from expecta.engine.boxes.box_sums import MAX_PAIRS_PER_BOX
@@ -158,6 +159,10 @@ class TreeMargin(Margin):
             f"Mean of the margin: {exact}.",
             explain_response(form, exact, computed),
         ]
+
+    def response_trust(self, form: Form) -> Trust:
+        """How far E[link(margin)] can be trusted."""
+        return Trust.EXACT if self._small(form) else Trust.SAMPLED
 
     def knows_variance(self, form: Form) -> bool:
         """Whether :meth:`variance` is exact."""

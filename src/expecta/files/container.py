@@ -17,7 +17,7 @@ import safetensors
 
 from expecta.common.errors import FormatError
 
-VERSION = 4
+VERSION = 5
 
 # As safetensors spells types -> as NumPy does. Others have no use in our files.
 _TYPES = {"I32": "<i4", "I64": "<i8", "F64": "<f8"}

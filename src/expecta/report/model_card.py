@@ -135,7 +135,9 @@ def quality_sentences(facts: ReportFacts) -> list[str]:
             )
     explained = _explained_variance(facts)
     if explained is not None and explained > 0:
-        sentences.append(f"That explains {explained:.1%} of the target's variance.")
+        sentences.append(
+            f"That explains {explained:.1%} of the target's variance among these rows."
+        )
     elif explained is not None:
         sentences.append(
             "The target itself does not vary more: the model explains none of its variance."
@@ -150,11 +152,10 @@ def quality_sentences(facts: ReportFacts) -> list[str]:
 
 
 def _explained_variance(facts: ReportFacts) -> float | None:
-    noise = getattr(facts.model, "noise_", None)
-    if noise is None or facts.classes is not None or facts.training is None:
+    if not hasattr(facts.model, "noise_"):
         return None
-    spread = facts.training.variance()
-    return float(1.0 - noise**2 / spread) if spread else None
+    explained: float = facts.model.explained_variance_
+    return None if np.isnan(explained) else explained
 
 
 def _loss(facts: ReportFacts) -> tuple[float, float] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 from fastapi import Request
@@ -28,6 +29,7 @@ STATUSES = {
     429: "Too much is waiting; try again after the time in Retry-After.",
     503: "Not ready yet, or no answer within the time limit.",
 }
+_TRIED = re.compile(r"str|dict\[.*\]|list\[.*\]")  # what pydantic calls the choices of a union
 PROBLEM_SCHEMA = {
     "type": "object",
     "required": ["type", "title", "status", "detail"],
@@ -123,7 +125,7 @@ def parse_request(body: bytes, model: type[BaseModel]) -> Any:
 def _invalid(error: ValidationError, model: type[BaseModel]) -> ProblemError:
     parts, status = [], 422
     for one in error.errors(include_url=False, include_context=False)[:10]:
-        name = ".".join(str(part) for part in one["loc"])[:200]
+        name = _field(one["loc"])
         if one["type"] == "json_invalid":
             status = 400
             parts.append(f"the body is not JSON: {one['msg'].removeprefix('Invalid JSON: ')}")
@@ -131,8 +133,15 @@ def _invalid(error: ValidationError, model: type[BaseModel]) -> ProblemError:
             near = suggestion(name, model.model_fields)
             parts.append(f"there is no field {name!r}; {near}")
         else:
-            parts.append(f"{name or 'the body'}: {one['msg']}")
+            what = one["msg"].replace("Input should", "must").replace("List should", "must")
+            parts.append(f"{name or 'the body'}: {what.removesuffix(' after validation, not 0')}")
     return ProblemError(status, "; ".join(dict.fromkeys(parts)))
+
+
+def _field(where: tuple[int | str, ...]) -> str:
+    """Write which field is wrong, without the type of a choice that pydantic tried."""
+    kept = [str(part) for i, part in enumerate(where) if i != 1 or not _TRIED.fullmatch(str(part))]
+    return ".".join(kept)[:200]
 
 
 def body_schema(model: type[BaseModel], *more: str) -> dict[str, Any]:

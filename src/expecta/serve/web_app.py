@@ -148,10 +148,16 @@ def _handle_errors(service: FastAPI) -> None:
             error.where["error"] = error.detail
         return error.response()
 
-    async def on_http(_: Request, error: Exception) -> Response:
+    async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = None if error.headers is None else dict(error.headers)
-        return ProblemError(error.status_code, str(error.detail), headers).response()
+        detail, path = str(error.detail), request.url.path
+        if error.status_code == 404:
+            detail = f"there is no address {path!r:.200}; /docs lists all there are"
+        elif error.status_code == 405:
+            allowed = {k.lower(): v for k, v in (headers or {}).items()}.get("allow", "others")
+            detail = f"this address takes {allowed}, not {request.method:.20}; see /docs"
+        return ProblemError(error.status_code, detail, headers).response()
 
     async def on_error(_: Request, error: Exception) -> Response:
         log.error("unexpected error", exc_info=error)

@@ -82,7 +82,10 @@ class Cells:
         try:
             table = [number(level, kind, zone) for level in self.levels]
         except DomainError as problem:
-            raise DomainError(f"column {self.name!r} holds {kind}s: {problem}") from None
+            raise DomainError(
+                f"column {self.name!r} holds {kind}s: {problem}; what is unknown is None or NaN, "
+                f"or a marker named by Encoder(na=[...]) or --na"
+            ) from None
         return np.array([*table, np.nan])[self.codes]
 
     def as_levels(self) -> tuple[Ints, tuple[Scalar, ...]]:

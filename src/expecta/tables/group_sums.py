@@ -249,14 +249,6 @@ class GroupSums:
         counts = self.tables[()].sums[0]
         return counts / counts.sum() if len(counts) == n_classes else None
 
-    def variance(self) -> float | None:
-        """Return the variance of a target of numbers; None without a target."""
-        table = self.tables[()]
-        if len(self.center) != 1:
-            return None
-        mean = table.sums[0, 0] / table.weight[0]
-        return float(table.squares[0, 0] / table.weight[0] - mean**2)
-
     @classmethod
     def from_file(
         cls, fields: Mapping[str, Any], encoder: Encoder, n_classes: int | None

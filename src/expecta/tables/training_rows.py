@@ -167,13 +167,6 @@ class TrainingRows:
         missing = np.isnan(values) if values.dtype == np.float64 else values < 0
         return float(self.weight[missing].sum() / self.weight.sum())
 
-    def variance(self) -> float | None:
-        """Return the variance of a target of numbers; None without a target."""
-        if self.target is None:
-            return None
-        mean = np.average(self.target, weights=self.weight)
-        return float(np.average((self.target - mean) ** 2, weights=self.weight))
-
     def class_shares(self, n_classes: int) -> Floats | None:
         """Return the share of each class in the target; None without a target."""
         if self.target is None:

@@ -271,7 +271,7 @@ def _verdict(
         bins = ", or with more bins (`max_bins`)" if np.any(alone.large) else ""
         advice.append(f"learn from rows like these{bins}")
     if np.any(pairs.large) or np.any(by_one.large):
-        advice.append("try a LatentTree with more `states`, or another density")
+        advice.append("try a LatentTree with more `states`, or another density (--density psdd)")
     elif np.any(by_two.large):
         advice.append("try a LatentTree with more `states`: two columns act together on a third")
     if np.any(by_one.large) or np.any(by_two.large):

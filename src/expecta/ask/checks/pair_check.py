@@ -100,7 +100,8 @@ class PairCheck(PrintedAnswer):
     def sentence(self, pair: int) -> str:
         """Say how one pair differs."""
         names = f"{self.columns[self.first[pair]]} and {self.columns[self.second[pair]]}"
-        sizes = f"{_short(self.rows[pair])} in the rows, {_short(self.density[pair])} under the"
+        rows, density = _short(self.rows[pair]), _short(self.density[pair])
+        sizes = f"dependence {rows} in the rows, {density} under the"
         apart = f"{self._in_kind(pair)}{figure(float(self.apart[pair].round(1)))} standard errors"
         return f"{names}: {sizes} density, {apart} apart"
 

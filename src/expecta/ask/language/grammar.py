@@ -221,7 +221,13 @@ class _Parser:
         if isinstance(left, Constant) and isinstance(right, Name):
             return Compare(right, FLIPPED[operator.text], left)
         if isinstance(left, Constant):
-            self.fail("two values are compared; one side is the name of a column", operator)
+            texts = [side.value for side in (left, right) if isinstance(side, Constant)]
+            named = next((text for text in texts if isinstance(text, str)), "body mass")
+            self.fail(
+                "two values are compared; one side is the name of a column, in backticks if it "
+                f"is not one word: `{named.replace('`', '``')}`",
+                operator,
+            )
         assert isinstance(right, Name)
         hint = f"if {right.text!r} is a text, put it in quotes"
         if right.text.lower() in ("none", "null", "nan", "unknown"):

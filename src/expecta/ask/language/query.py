@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from expecta.ask.language.bit_encoder import BitEncoder
-from expecta.ask.language.column_sets import Intervals, Subset, ValueSet
+from expecta.ask.language.column_sets import Intervals, Subset, ValueSet, written
 from expecta.ask.language.conditions import (
     Compound,
     Condition,
@@ -142,6 +142,18 @@ class Query:
         ]
         nothing = [(0, np.zeros(encoder.columns_[0].cardinality))]
         return build_evidence(encoder.cardinalities_.tolist(), rows or [nothing])
+
+    def why_empty(self) -> list[str]:
+        """Say why no row can meet it, where the columns one by one tell."""
+        if not self.boxes:
+            return ["The condition contradicts itself: no row can meet it."]
+        notes: dict[str, None] = {}
+        for box in self.boxes:
+            for variable, subset in box:
+                column = self.encoder.columns_[variable]
+                if isinstance(subset, Intervals) and not np.any(subset.weights(column)):
+                    notes[_nothing_there(subset, column)] = None
+        return list(notes)[:MAX_SHOWN]
 
     def matches(self, rows: Any) -> Bools:
         """Whether each row of a table, or training row, meets the condition by its own values.
@@ -338,3 +350,12 @@ def _approximate(condition: Condition, disjoint: list[Box], encoder: Encoder) ->
             how = "count by their share, with the output of the whole bin"
             notes[f"bins of {column.name!r} {how}: {bins}{more}"] = None
     return list(notes)
+
+
+def _nothing_there(subset: Intervals, column: Column) -> str:
+    """Write that the training data has no number in a set."""
+    if absent := subset.absent(column):
+        return no_such_value(column.name, absent)
+    text = subset.text(quoted(column.name), column)
+    low, high = (written(float(end), column) for end in (column.lows.min(), column.highs.max()))
+    return f"no such value in the training data: {text}; it has values from {low} to {high}"

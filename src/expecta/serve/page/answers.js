@@ -11,6 +11,9 @@ export function problemBox(error) {
   return h("div", { class: "problem", role: "alert" }, h("strong", null, "No answer. "), name(error.message, 1200), where);
 }
 
+/** How remarks begin that are about the rows of a group: a complete case is no group. */
+const OF_GROUPS = ["The group is rare", "Training rows are not in", "Over the training rows", "The density ("];
+
 /** Whether a number can be trusted: first what it rests on, then what is exact. */
 export function trust(group, target, complete = false) {
   const remarks = group.remarks ?? [];
@@ -27,7 +30,7 @@ export function trust(group, target, complete = false) {
   }
   return h("div", { class: care ? "trust care" : "trust" },
     lines.filter(Boolean).map((line) => h("p", null, line)),
-    remarks.filter((remark) => !(complete && remark.startsWith("The group is rare"))).map((remark) => h("p", { class: "note" }, name(remark, 600))),
+    remarks.filter((remark) => !(complete && OF_GROUPS.some((start) => remark.startsWith(start)))).map((remark) => h("p", { class: "note" }, name(remark, 600))),
     exactness(group));
 }
 
