@@ -5,11 +5,12 @@ import threading
 import time
 
 import pytest
+from threadpoolctl import threadpool_info
 
 from expecta import config_context
 from expecta.common import threads as kept
 from expecta.common.settings import current
-from expecta.common.threads import run_on_threads
+from expecta.common.threads import one_blas_thread, run_on_threads
 
 
 def names_of(n_calls: int, threads: int) -> set[str]:
@@ -108,3 +109,18 @@ def test_a_forked_process_has_threads_of_its_own():
             break
         time.sleep(0.01)
     assert (pid, status) == (child, 0)
+
+
+def test_matrix_products_stay_on_one_thread():
+    def threads():
+        return {
+            library["filepath"]: library["num_threads"]
+            for library in threadpool_info()
+            if library["user_api"] == "blas"
+        }
+
+    before = threads()
+    for _ in range(2):
+        with one_blas_thread():
+            assert set(threads().values()) == {1}
+        assert {name: threads()[name] for name in before} == before

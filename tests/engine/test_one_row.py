@@ -20,9 +20,39 @@ def test_a_row_alone_and_in_a_batch(data):
     evidence = data.draw(evidences(p))
     pair = Pair(p, g)
     together = evidence[np.repeat(np.arange(len(evidence)), 2)]  # a batch, of two rows at least
-    for answer in (pair.expectation, lambda e: pair.moments(e, 3, central=True), p.log_prob):
+    answers = (
+        pair.expectation,
+        lambda e: pair.moments(e, 2, central=True),
+        lambda e: pair.moments(e, 3, central=True),
+        p.log_prob,
+        lambda e: pair.range(e)[0],
+        lambda e: pair.range(e)[1],
+        lambda e: pair.expected(e, "exp").value,
+        lambda e: pair.support_probability(e),
+    )
+    for answer in answers:
         alone = [answer(evidence[i : i + 1]) for i in range(len(evidence))]
         assert np.array_equal(np.concatenate(alone), answer(together)[::2], equal_nan=True)
+
+
+def test_a_row_alone_where_layers_of_p_are_dense():
+    """Sums that a batch takes as products of matrices."""
+    cards = [3, 2, 4, 3, 2]
+    for seed in range(4):
+        vtree = Vtree.random(5, seed=seed)
+        p = random_probabilistic(vtree, cards, units=6, seed=seed)
+        pair = Pair(p, random_regression(vtree, cards, units=3, outputs=1 + seed % 2, seed=seed))
+        assert np.any(pair.plan.pairs.mix_run > 1)
+        rows = p.sample(4, seed=seed)
+        rows[np.random.default_rng(seed).random(rows.shape) < 0.5] = -1
+        together = np.repeat(rows, 2, axis=0)
+        for answer in (pair.expectation, pair.std):
+            alone = np.concatenate([answer(rows[i : i + 1]) for i in range(4)])
+            assert np.array_equal(alone, answer(together)[::2])
+        # NumPy multiplies complex numbers of a row and of several in different ways
+        turned = [pair.characteristic(rows[i : i + 1], 1.5) for i in range(4)]
+        expected = pair.characteristic(together, 1.5)[::2]
+        np.testing.assert_allclose(np.concatenate(turned), expected, rtol=0, atol=1e-15)
 
 
 def test_one_row_of_codes_is_the_evidence_of_several():

@@ -74,7 +74,11 @@ def test_predictions_agree_with_enumeration(model, shifted):
         np.testing.assert_allclose(std, np.sqrt(spread), rtol=1e-9, atol=1e-9)
         noise = np.sqrt([case.mean(case.noise) for case in cases])
         np.testing.assert_allclose(one.predict_noise(HIDDEN), noise, rtol=1e-9)
-        np.testing.assert_array_equal(one.predict(HIDDEN[3:4]), mean[3:4])
+        np.testing.assert_array_equal(one.predict(HIDDEN), mean)
+        for i in range(len(HIDDEN)):
+            alone = one.predict(HIDDEN[i : i + 1], return_std=True)
+            np.testing.assert_array_equal(alone[0], mean[i : i + 1])
+            np.testing.assert_allclose(alone[1], std[i : i + 1], rtol=1e-10)
         assert one.predict(HIDDEN, return_error=True)[1].max() == 0.0
 
 

@@ -12,8 +12,10 @@ import pytest
 from expecta import CircuitModel, Encoder, Evidence, Pair, Vtree, random_probabilistic
 from expecta.ask.groups import ask
 from expecta.circuits.constructions import linear
+from expecta.circuits.regression import RegressionCircuit
 from expecta.expected.link_variance import variance_about_mean
 from expecta.expected.pair_output import PairOutput
+from expecta.queries.links import mean_and_square_of_exp
 
 N = 5
 EVERY = np.array(list(product([0, 1], repeat=N)))
@@ -53,7 +55,7 @@ def test_the_variance_is_within_its_bound(link, mean, spread):
     for seed in range(4):
         pair, tables, evidence = make(mean, spread, seed)
         _, variance = truth(pair, tables, link)
-        about, bound = variance_about_mean(pair, evidence, link)
+        about, bound = variance_about_mean(pair, evidence, link, *pair.range(evidence))
         used = np.isfinite(bound)
         assert np.all(np.abs(about - variance)[used] <= bound[used] + 1e-12 * variance[used])
         if spread <= 1e-3:
@@ -84,3 +86,30 @@ def test_a_spread_that_is_hardly_known_is_said():
     (said,) = [remark for remark in group.remarks if "standard deviation" in remark]
     low, high = map(float, re.findall(r"[\d.e-]*\d", said))
     assert low <= np.sqrt(variance[0]) <= high
+
+
+@pytest.mark.parametrize("spread", [0.01, 3.0, 400.0])
+def test_mean_and_square_of_exponentials_are_those_of_two_pairs(spread):
+    pair, _, evidence = make(-5.0, spread, 1)
+    g = pair.g
+    double = Pair(pair.p, RegressionCircuit(g.structure, 2.0 * g.weight, 2.0 * g.bias))
+    mean, square = mean_and_square_of_exp(pair, evidence)
+    assert np.array_equal(mean[:, 0], pair.expected(evidence, "exp").value)
+    np.testing.assert_allclose(square[:, 0], double.expected(evidence, "exp").value, rtol=1e-13)
+
+
+@pytest.mark.parametrize("link", ["identity", *LINKS])
+@pytest.mark.parametrize("spread", [0.01, 1.0])
+def test_mean_and_variance_of_a_row_alone_and_beside_one_that_is_impossible(link, spread):
+    pair, _, _ = make(0.5, spread, 2)
+    context = CircuitModel(pair, Encoder().fit(EVERY)).expected_output().context
+    output = PairOutput(context, pair, link, 1e-9)
+    three = Evidence.rows(ROWS[[0, 1, 0]], [2] * N)
+    three = three.likelihood(3, [[1.0, 1.0], [1.0, 0.5], [0.0, 0.0]])
+    together = np.stack(output.mean_and_variance(three))
+    assert np.all(np.isnan(together) == [False, False, True])
+    for row in range(2):
+        alone = np.stack(output.mean_and_variance(three[row : row + 1]))
+        np.testing.assert_allclose(alone[:, 0], together[:, row], rtol=1e-12, atol=1e-300)
+    np.testing.assert_array_equal(np.stack(output.variance(three)), together[2:])
+    np.testing.assert_allclose(output.mean(three)[0], together[0], atol=2e-9)

@@ -106,6 +106,17 @@ def helper(function: F) -> F:
     return numba.njit(**HELPER_OPTIONS)(function)
 
 
+def plain_helper(function: F) -> F:
+    """Compile a helper that makes no array and returns none: its references are not counted.
+
+    A count is an atomic operation whenever an array is taken out of a tuple, which costs more than
+    what is done to a number of it. What calls a helper holds its arrays.
+    """
+    if numba.config.DISABLE_JIT:
+        return np.errstate(all="ignore")(function)
+    return numba.njit(**PLAIN_OPTIONS)(function)
+
+
 class _LateLibrary(JITCodeLibrary):  # type: ignore[misc]
     """Code that is optimised and made into machine code in its callers only."""
 
@@ -160,6 +171,7 @@ HELPER_OPTIONS: dict[str, Any] = OPTIONS | {
     "no_cfunc_wrapper": True,
     "pipeline_class": _HelperCompiler,
 }
+PLAIN_OPTIONS: dict[str, Any] = HELPER_OPTIONS | {"_nrt": False}
 
 
 @lru_cache

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from functools import cache
 from threading import Lock
 from typing import Any
 
@@ -79,3 +80,17 @@ def run_on_threads(do: Callable[..., None], calls: Sequence[tuple[Any, ...]], th
     for error in errors:
         if error is not None:
             raise error
+
+
+def one_blas_thread() -> Any:
+    """Keep matrix products on the thread that asks for them: rows are shared out already."""
+    return _libraries().limit(limits=1, user_api="blas")
+
+
+@cache
+def _libraries() -> Any:
+    """Find the libraries of this process once: to look for them costs more than many an answer."""
+    import scipy.linalg.cython_blas  # noqa: F401  # whose products kernels compute with
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from expecta.common.arrays import Bools, Floats
-from expecta.common.kernels import helper
+from expecta.common.kernels import plain_helper
 from expecta.engine.algebras.algebra_operations import width
 from expecta.engine.algebras.expectation_algebra import Expectation
 from expecta.engine.algebras.exponential_algebra import Exponential
@@ -45,7 +45,7 @@ class AlgebraKind(NamedTuple):
         return cls(CODES[type(algebra)], width(algebra), order, algebra[-1])
 
 
-@helper
+@plain_helper
 def leaf_states(
     kind: AlgebraKind,
     pair: Operands,
@@ -71,7 +71,7 @@ def leaf_states(
     return states_of_node(Exponential(c), pair, v, n, next_pair, possible, z, room, lanes)
 
 
-@helper
+@plain_helper
 def inner_states(
     kind: AlgebraKind,
     pair: Operands,
@@ -84,7 +84,9 @@ def inner_states(
 ) -> None:
     """Compute the pairs of an inner layer in the algebra of this kind; see `states_of_layer`."""
     k, c = kind.code, kind.channels
-    if k == EXPECTATION:
+    if k == EXPECTATION and lanes == 1:  # a literal: compiled without loops over lanes
+        states_of_layer(Expectation(c), pair, v, z, children, room, scaled, 1)
+    elif k == EXPECTATION:
         states_of_layer(Expectation(c), pair, v, z, children, room, scaled, lanes)
     elif k == MOMENTS:
         states_of_layer(Moments(kind.order, c), pair, v, z, children, room, scaled, lanes)

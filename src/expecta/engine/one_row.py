@@ -21,8 +21,6 @@ from expecta.engine.schedule import Sizes, schedule
 from expecta.engine.state_tables import StateTables
 from expecta.engine.walk import Memory, walk
 
-LANES = 8  # kernels take lanes by eights; the others repeat the row
-
 _kept: WeakKeyDictionary[Plan, dict[tuple[int, int], RowWalk]] = WeakKeyDictionary()
 
 
@@ -61,7 +59,7 @@ class RowWalk:
         tables = StateTables.of(Evidence.unknown(plan.cardinalities))
         codes = np.zeros((len(plan.cardinalities), 1), np.int32)
         patterns = number_patterns(tree.left, tree.right, tree.variable, codes, tables.n_states)
-        todo = schedule(plan, sizes, patterns, tables, 1, LANES)
+        todo = schedule(plan, sizes, patterns, tables, 1, 1)
         variables = tree.variable[plan.order]
         return cls(
             np.concatenate([*todo.groups, todo.upper]),
@@ -92,6 +90,6 @@ class RowWalk:
         out: list[Floats] = []
         for table in constants:
             pair = Operands(plan.p, plan.g, table(), plan.pairs)
-            walk(kind, pair, self.steps, memory, np.zeros(self.n_local), LANES, 0, 1)
+            walk(kind, pair, self.steps, memory, np.zeros(self.n_local), 1, 0, 1)
             out.append(shared[self.root].copy())
         return out

@@ -15,16 +15,14 @@ underflows at any number of variables.
 
 from __future__ import annotations
 
-import numpy as np
-
-from expecta.common.arrays import Floats
-from expecta.common.kernels import helper
+from expecta.common.arrays import Bools, Floats
+from expecta.common.kernels import plain_helper
 from expecta.engine.algebra_kinds import AlgebraKind, inner_states, leaf_states
 from expecta.engine.operands import Operands, Room
 from expecta.engine.probabilities import Children, inner_probabilities, leaf_probability
 
 
-@helper
+@plain_helper
 def leaf(
     kind: AlgebraKind,
     pair: Operands,
@@ -32,20 +30,23 @@ def leaf(
     states: Floats,
     first_state: int,
     live: int,
+    possible: Bools,
     z: Floats,
     room: Room,
     lanes: int,
 ) -> bool:
     """Compute a leaf layer for ``live`` evidence states from ``first_state`` on.
 
-    Further lanes repeat the last.
+    Further lanes repeat the last. ``possible`` is to hold which values some lane may have: few,
+    where most are known.
     """
     p = pair.p
     first = p.node_start[v]
     nodes = p.node_start[v + 1] - first
     card = p.cardinality[v]
     scaled = False
-    possible = np.zeros(card, np.bool_)  # to some lane; few values are, where most are known
+    for x in range(card):
+        possible[x] = False
     for i in range(live):
         for x in range(card):
             possible[x] |= states[first_state + i * card + x] > 0.0
@@ -70,7 +71,7 @@ def leaf(
     return scaled
 
 
-@helper
+@plain_helper
 def inner(
     kind: AlgebraKind,
     pair: Operands,

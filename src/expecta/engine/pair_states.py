@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from expecta.common.arrays import Bools, Floats
-from expecta.common.kernels import helper
+from expecta.common.kernels import U, plain_helper
 from expecta.engine.algebras.algebra_operations import (
     clear,
     join,
@@ -19,7 +19,7 @@ from expecta.engine.operands import Operands, Room
 from expecta.engine.probabilities import Children, power
 
 
-@helper
+@plain_helper
 def states_of_node(
     algebra: Any,
     pair: Operands,
@@ -50,7 +50,7 @@ def states_of_node(
     return next_pair
 
 
-@helper
+@plain_helper
 def states_of_layer(
     algebra: Any,
     pair: Operands,
@@ -70,31 +70,31 @@ def states_of_layer(
     size = width(algebra) * lanes
     left_states = children.left + 2 * left_nodes * lanes
     right_states = children.right + 2 * right_nodes * lanes
-    # Arrays are taken out of their tuples once: each access counts references.
     direct, join_start, join_edge = pairs.direct, pairs.join_start, pairs.join_edge
     join_left, join_right = pairs.join_left, pairs.join_right
     mix_start, mix_half, mix_edge = pairs.mix_start, pairs.mix_half, pairs.mix_edge
     mantissa, run = p.mantissa, pairs.mix_run
-    first_half, last_half = pairs.half_start[v], pairs.half_start[v + 1]
+    first_half, last_half = U(pairs.half_start[v]), U(pairs.half_start[v + 1])
+    to = halves
     for h in range(first_half, last_half):
         if scaled or not direct[h]:
-            to = halves + (h - first_half) * size
-            for j in range(join_start[h], join_start[h + 1]):
+            start = U(join_start[h])
+            for j in range(start, U(join_start[h + U(1)])):
                 x, y = left_states + join_left[j] * size, right_states + join_right[j] * size
-                fresh = j == join_start[h]
-                join(algebra, c, join_edge[j], z, to, x, y, small, fresh, lanes)
-    first_pair, last_pair = pairs.pair_start[v], pairs.pair_start[v + 1]
-    for k in range(first_pair, last_pair):
-        to = out + 2 * nodes * lanes + (k - first_pair) * size
-        a, b = mix_start[k], mix_start[k + 1]
+                join(algebra, c, join_edge[j], z, to, x, y, small, j == start, lanes)
+        to += size
+    to = out + 2 * nodes * lanes - size
+    for k in range(U(pairs.pair_start[v]), U(pairs.pair_start[v + 1])):
+        to += size
+        a, b = U(mix_start[k]), U(mix_start[k + U(1)])
         if not scaled:
-            h = first_half + mix_half[a]
+            h = first_half + U(mix_half[a])
             if direct[h]:
-                for j in range(join_start[h], join_start[h + 1]):
+                start = U(join_start[h])
+                for j in range(start, U(join_start[h + U(1)])):
                     x, y = left_states + join_left[j] * size, right_states + join_right[j] * size
-                    fresh = j == join_start[h]
-                    join(algebra, c, join_edge[j], z, to, x, y, small, fresh, lanes)
-                theta = mantissa[mix_edge[a]]
+                    join(algebra, c, join_edge[j], z, to, x, y, small, j == start, lanes)
+                theta = mantissa[U(mix_edge[a])]
                 if theta != 1.0:
                     scale(algebra, z, to, theta, lanes)
             elif run[k] > 0:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from expecta.common.arrays import Floats
-from expecta.common.kernels import U, helper, kernel
+from expecta.common.kernels import U, kernel, plain_helper
 from expecta.engine.layers import TINY, UNIT, WeightedLayers
 
 SMALLEST = 5e-324  # the smallest float above zero
@@ -43,14 +43,14 @@ def power(k: float) -> float:
     return float(UNIT**k)
 
 
-@helper
+@plain_helper
 def leaf_term(p: WeightedLayers, a: int, states: Floats, at: int) -> tuple[float, float]:
     """Return θ e of a leaf's edge as a number and an exponent, for the state at ``at``."""
     x = at + p.target[a]
     return p.mantissa[a] * states[x], p.exponent[a] + states[x + len(states) // 2]
 
 
-@helper
+@plain_helper
 def leaf_probability(
     p: WeightedLayers,
     node: int,
@@ -88,7 +88,7 @@ def leaf_probability(
     return total, top, lowest < 0.0 or top < 0.0
 
 
-@helper
+@plain_helper
 def inner_probabilities(
     p: WeightedLayers,
     v: int,
@@ -163,7 +163,7 @@ def inner_probabilities(
     return True
 
 
-@helper
+@plain_helper
 def _term(
     p: WeightedLayers, a: int, z: Floats, element: int, to_exponent: int
 ) -> tuple[float, float]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.common.arrays import Floats
-from expecta.common.kernels import U, helper, kernel
+from expecta.common.kernels import U, kernel, plain_helper
 from expecta.engine.algebra_kinds import AlgebraKind
 from expecta.engine.layers import WeightedLayers
 from expecta.engine.operands import Operands, Room
@@ -65,6 +65,7 @@ def walk(
     scaled = np.zeros(2, np.bool_)
     lane_of = np.zeros(lanes, np.int32)
     local_flags = np.zeros(len(p.variable), np.uint8)
+    possible = np.zeros(np.max(p.cardinality), np.bool_)  # values of a leaf
     for row in range(first_row, last_row, lanes):
         for step in range(len(steps)):
             v = steps[step, VERTEX]
@@ -83,7 +84,7 @@ def walk(
                 if p.variable[v] >= 0:
                     first_state = steps[step, STATES] + start * p.cardinality[v]
                     has_exponents = leaf(
-                        kind, pair, v, states, first_state, live, local, here, lanes
+                        kind, pair, v, states, first_state, live, possible, local, here, lanes
                     )
                 else:
                     for side in range(2):
@@ -117,7 +118,7 @@ def walk(
                             shared[to + i] = local[o + i]
 
 
-@helper
+@plain_helper
 def _vectors(width: int, p: WeightedLayers, pairs: Pairing, v: int) -> int:
     """Count the vectors of a layer: q, exponent of q, and the states of its pairs."""
     nodes = p.node_start[v + 1] - p.node_start[v]

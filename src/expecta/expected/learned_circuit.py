@@ -28,6 +28,7 @@ from expecta.expected.sampling import Sampling
 from expecta.expected.target_distribution import TargetDistribution
 from expecta.expected.target_scale import PLAIN, TargetScale
 from expecta.learn.regression.noise_variance import NoiseVariance
+from expecta.queries.impossible import check_possible
 from expecta.queries.one_vs_rest import class_shares
 from expecta.queries.output_distribution import Distribution
 from expecta.queries.pair import Pair
@@ -150,10 +151,12 @@ class LearnedCircuit(ExpectedModel):
         if some:
             mean[complete] = self.scale.value(self.pair.g(rows.codes[complete]))
         if not all_:
-            expected = self._expectation(asked)
-            mean = np.where(complete, mean, expected) if some else expected
             if std:
-                spread[~complete] = self._std(asked, ~complete)
+                expected, deviation = self._expectation_and_std(asked)
+                spread = np.where(complete, spread, deviation)
+            else:
+                expected = self._expectation(asked)
+            mean = np.where(complete, mean, expected) if some else expected
         return RowAnswers(mean[:, None], np.zeros_like(mean)[:, None], spread[:, None])
 
     def _expectation(self, codes: Ints) -> Floats:
@@ -162,12 +165,16 @@ class LearnedCircuit(ExpectedModel):
             return self.pair.expectation(codes)
         return self.scale.origin + self.pair.expected(codes, "exp").value
 
-    def _std(self, codes: Ints, which: Bools) -> Floats:
-        """Compute the spread of a regressor's output over the unknown inputs of some rows."""
+    def _expectation_and_std(self, codes: Ints) -> tuple[Floats, Floats]:
+        """Compute it with the spread of the output over the unknown inputs.  # (rows,) each."""
         if self.scale.origin is None:
-            return self.scaled.unit * self.scaled.pair.std(codes)[which]
-        evidence = Evidence.rows(codes[which], self.pair.p.cardinalities)
-        return np.sqrt(self.output().variance(evidence)[0])
+            return self.pair.expectation(codes), self.scaled.unit * self.scaled.pair.std(codes)
+        output = self.output()
+        assert isinstance(output, PairOutput)
+        evidence = Evidence.rows(codes, self.pair.p.cardinalities)
+        mean, _, variance, _ = output.mean_and_variance(evidence)
+        check_possible(np.isnan(mean), "nan")
+        return mean, np.sqrt(variance)
 
     def probabilities(
         self, rows: ModelRows, method: str = "spectral", order: int = 1

@@ -21,14 +21,16 @@ RADIUS = np.pi / 2  # |logistic(z)| is at most e^Re(z) where |Im(z)| is no large
 ROUNDING = 1e-13  # relative
 
 
-def variance_about_mean(pair: Pair, evidence: Evidence, link: str) -> tuple[Floats, Floats]:
+def variance_about_mean(
+    pair: Pair, evidence: Evidence, link: str, low: Floats, high: Floats
+) -> tuple[Floats, Floats]:
     """Variance of exp(g) or logistic(g), of g with one output, and a bound on its error.
 
+    ``low`` and ``high`` are the range of g given each row.
     The bound is infinite where g may be further than REACH from its mean. Cost: that of
     2 TERMS moments, for the other rows.
     """
     variance, bound = np.full((2, len(evidence)), np.inf)
-    low, high = pair.range(evidence)
     (near,) = np.nonzero(high - low <= 2.0 * REACH)
     if not len(near):
         return variance, bound

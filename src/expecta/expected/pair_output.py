@@ -20,8 +20,9 @@ from expecta.expected.expected_output import (
     normalised_weights,
 )
 from expecta.expected.link_variance import variance_about_mean
+from expecta.queries.links import mean_and_square_of_exp
 from expecta.queries.logistic_slope import expected_slope
-from expecta.queries.moments import mean_and_central
+from expecta.queries.moments import extremes_of, mean_and_central
 from expecta.queries.one_vs_rest import class_shares
 from expecta.queries.pair import Pair
 
@@ -97,28 +98,45 @@ class PairOutput(ExpectedOutput):
         mean, error = self.pair.expected(evidence, self.link, tol=self.tol)
         return self.origin + mean, error if self.link == "logistic" else 0.0 * mean
 
-    def _variance(self, evidence: Evidence) -> Answer:
-        return self._mean_and_variance(evidence)[2:]
+    def variance(self, evidence: Evidence) -> Answer:
+        """Variance of the model's output over the unknown inputs, and its error."""
+        return self.mean_and_variance(evidence)[2:]
+
+    def mean_and_variance(self, evidence: Evidence) -> tuple[Floats, Floats, Floats, Floats]:
+        """Mean and variance with their errors; NaN where impossible, without a warning."""
+        if self.link == "identity":
+            moments, impossible = mean_and_central(self.pair, evidence, 2)
+            moments[impossible] = np.nan
+            exact = np.where(impossible, np.nan, 0.0)
+            return moments[:, 0, 1], exact, moments[:, 0, 2], exact
+        low, high, impossible = extremes_of(self.pair, evidence)
+        if not np.any(impossible):
+            return self._about_link(evidence, low[:, 0], high[:, 0])
+        parts, possible = np.full((4, len(evidence)), np.nan), ~impossible
+        if np.any(possible):
+            ends = low[possible, 0], high[possible, 0]
+            parts[:, possible] = np.stack(self._about_link(evidence[possible], *ends))
+        return parts[0], parts[1], parts[2], parts[3]
 
     def _mean_and_variance(self, evidence: Evidence) -> tuple[Floats, Floats, Floats, Floats]:
-        if self.link == "identity":
-            moments, _ = mean_and_central(self.pair, evidence, 2)
-            exact = np.zeros(len(evidence))
-            return moments[:, 0, 1], exact, moments[:, 0, 2], exact
+        return self.mean_and_variance(evidence)
+
+    def _about_link(
+        self, evidence: Evidence, low: Floats, high: Floats
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Compute mean and variance through a link, of g in a range that is known."""
         if self.link == "logistic":
             mean, error = self.pair.expected(evidence, "logistic", tol=VARIANCE_TOL)
             slope, slope_error = expected_slope(self.pair, evidence, VARIANCE_TOL)
             variance, loose = mean - slope - mean**2, 3.0 * error + slope_error
         else:
-            mean = self.pair.expected(evidence, "exp").value
+            mean, square = (part[:, 0] for part in mean_and_square_of_exp(self.pair, evidence))
             error = 0.0 * mean
-            square = one_output(self.pair, 0, 2.0).expected(evidence, "exp").value
             variance, loose = square - mean**2, np.asarray(1e-12 * square)
-        about, bound = variance_about_mean(self.pair, evidence, self.link)
+        about, bound = variance_about_mean(self.pair, evidence, self.link, low, high)
         better = bound < loose
         variance, loose = np.where(better, about, variance), np.where(better, bound, loose)
         # a number between two ends varies by a quarter of their distance squared at most
-        low, high = self.pair.range(evidence)
         limit = 0.25 * (self._apply(high) - self._apply(low)) ** 2
         return self.origin + mean, error, np.clip(variance, 0.0, limit), np.minimum(loose, limit)
 

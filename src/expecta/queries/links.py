@@ -240,22 +240,48 @@ def _spectral(
 
 def _exp(pair: Pair, evidence: Evidence, shift: Floats) -> tuple[Floats, Floats, Bools]:
     """E[exp(g)]: the recursion itself, with exp(φ) on every edge. Exact."""
-    number, exponent, off, impossible = exponentials(pair, evidence, np.ones(1))
-    (bias, bias_exponent), (added, added_exponent) = map(number_and_exponent, (pair.g.bias, shift))
-    factor, power = bias * added, bias_exponent + added_exponent  # the value off the support
+    means = _exponential_means(pair, evidence, np.ones(1), shift)
+    value, factor, power = means.value[:, :, 0], means.factor[:, :, 0], means.power[:, :, 0]
     slack = pair.rounding * (pair.parameter_size + np.abs(shift))
     with np.errstate(over="ignore", invalid="ignore"):
-        value = _times_power(factor * number[:, :, 0], power + exponent[:, :, 0])
-        value += _times_power(factor * off[:, None], power)
         # relative rounding, what may lie off the support, and what is too improbable to be kept
         error = pair.rounding * value + SMALLEST
         error += _times_power(factor * support_rounding(pair), power)
         lost = LOST_PROBABILITY * np.exp(pair.parameter_size + shift)
-        far = np.flatnonzero(np.any(lost > 1e-13 * value, axis=1) & ~impossible)
+        far = np.flatnonzero(np.any(lost > 1e-13 * value, axis=1) & ~means.impossible)
         if len(far):  # then the parameters' size says too little
             greatest = extremes_of(pair, evidence[far])[1] + slack[far]
             lost[far] = LOST_PROBABILITY * np.exp(greatest + shift[far])
-    return value, np.where(slack < MAX_SLACK, error + lost, np.nan), impossible
+    return value, np.where(slack < MAX_SLACK, error + lost, np.nan), means.impossible
+
+
+def mean_and_square_of_exp(pair: Pair, evidence: Evidence) -> tuple[Floats, Floats]:
+    """E[exp(g)] and E[exp(2g)] in one run; zero where impossible.  # (rows, outputs) each."""
+    shift = np.zeros((len(evidence), pair.g.n_outputs))
+    value = _exponential_means(pair, evidence, np.array([1.0, 2.0]), shift).value
+    return value[:, :, 0], value[:, :, 1]
+
+
+class _ExponentialMeans(NamedTuple):
+    """E[exp(λ (bias + shift + g))] for some rates λ.  # (rows, outputs, rates)."""
+
+    value: Floats
+    factor: Floats  # the value off the support is factor · 2^(256 power)
+    power: Floats
+    impossible: Bools  # (rows,)
+
+
+def _exponential_means(
+    pair: Pair, evidence: Evidence, rates: Floats, shift: Floats
+) -> _ExponentialMeans:
+    number, exponent, off, impossible = exponentials(pair, evidence, rates)
+    bias, bias_exponent = number_and_exponent(pair.g.bias[:, None] * rates)
+    added, added_exponent = number_and_exponent(shift[:, :, None] * rates)
+    factor, power = bias * added, bias_exponent + added_exponent
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = _times_power(factor * number, power + exponent)
+        value += _times_power(factor * off[:, None, None], power)
+    return _ExponentialMeans(value, factor, power, impossible)
 
 
 def _times_power(number: Floats, exponent: Floats) -> Floats:

@@ -16,7 +16,7 @@ from typing import Any
 from numba.extending import overload
 
 from expecta.common.arrays import Floats
-from expecta.common.kernels import HELPER_OPTIONS
+from expecta.common.kernels import PLAIN_OPTIONS
 
 _modules: dict[type, tuple[ModuleType, ...]] = {}
 
@@ -88,4 +88,6 @@ def _dispatch(name: str) -> Any:
 
 
 for _operation in (width, clear, join, mix, mix_scaled, scale, unit):
-    overload(_operation, jit_options=HELPER_OPTIONS, strict=False)(_dispatch(_operation.__name__))
+    # literals first, so that a single lane is a constant
+    _compiled = overload(_operation, jit_options=PLAIN_OPTIONS, strict=False, prefer_literal=True)
+    _compiled(_dispatch(_operation.__name__))

@@ -65,7 +65,7 @@ def join(
         for i in range(U(lanes)):
             z[o0 + i] += z[x0 + i] * z[y0 + i]
     for k in range(1, 1 + algebra.outputs):
-        phi = c[e, k - 1]
+        phi = c[U(e), U(k - 1)]
         o, a, b = U(out + k * lanes), U(x + k * lanes), U(y + k * lanes)
         if fresh:
             for i in range(U(lanes)):
@@ -83,6 +83,6 @@ def unit(algebra: Expectation, c: Floats, e: int, z: Floats, out: int, w: int, l
     for i in range(U(lanes)):
         z[o + i] += z[a + i]
     for k in range(1, 1 + algebra.outputs):
-        o, phi = U(out + k * lanes), c[e, k - 1]
+        o, phi = U(out + k * lanes), c[U(e), U(k - 1)]
         for i in range(U(lanes)):
             z[o + i] += phi * z[a + i]

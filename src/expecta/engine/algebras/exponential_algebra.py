@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from expecta.common.arrays import Floats, Ints
-from expecta.common.kernels import helper
+from expecta.common.kernels import plain_helper
 from expecta.engine.algebras.algebra_operations import clear as empty
 from expecta.engine.layers import TINY, UNIT, number_and_exponent
 from expecta.engine.probabilities import power
@@ -163,7 +163,7 @@ def unit(algebra: Exponential, c: Floats, e: int, z: Floats, out: int, w: int, l
             _add(z, out + 2 * k * lanes + i, lanes, c[e, 2 * k] * weight, scale)
 
 
-@helper
+@plain_helper
 def _near_one(number: float, exponent: float) -> tuple[float, float]:
     """Bring a number into [2^-256, 2^256)."""
     if number > 0.0:
@@ -176,7 +176,7 @@ def _near_one(number: float, exponent: float) -> tuple[float, float]:
     return number, exponent
 
 
-@helper
+@plain_helper
 def _add(z: Floats, at: int, lanes: int, number: float, exponent: float) -> None:
     """Add a number and exponent to those at ``at``."""
     if number > 0.0:

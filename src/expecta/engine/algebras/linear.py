@@ -42,11 +42,20 @@ def mix(
     the edges that follow. Halves are put side by side for it, one number of a state at a time.
     """
     size = width(algebra) * lanes
+    if run > 1 and lanes == 1:  # narrower than a tile: the same sums, in the same order
+        for r in range(run):
+            e = edge[first] + r * (edge[last] - edge[first])
+            for k in range(size):
+                total = 0.0
+                for a in range(last - first):
+                    total += theta[U(e) + a] * z[U(base + half[first + a] * size + k)]
+                z[out + r * size + k] = total
+        return
     if run > 1:
         terms, step = last - first, edge[last] - edge[first]
         for k in range(width(algebra)):
             for a in range(terms):
-                o, x = U(tmp + a * lanes), U(base + half[first + a] * size + k * lanes)
+                o, x = U(tmp) + a * U(lanes), U(base + half[first + a] * size + k * lanes)
                 for i in range(U(lanes)):
                     z[o + i] = z[x + i]
             for i in range(0, lanes, ACROSS):
@@ -55,20 +64,21 @@ def mix(
                     tile(z, to, size, tmp + i, lanes, theta, e, step, terms)
         return
     o = U(out)
-    left_over = first + (last - first) % 4
+    left_over = first + (last - first) % U(4)
     for a in range(first, left_over):
-        t, x = theta[edge[a]], U(base + half[a] * size)
+        t, x = theta[U(edge[a])], U(base + half[a] * size)
         if a == first:
             for i in range(U(size)):
                 z[o + i] = t * z[x + i]
         else:
             for i in range(U(size)):
                 z[o + i] += t * z[x + i]
-    for a in range(left_over, last, 4):
-        t0, x0 = theta[edge[a]], U(base + half[a] * size)
-        t1, x1 = theta[edge[a + 1]], U(base + half[a + 1] * size)
-        t2, x2 = theta[edge[a + 2]], U(base + half[a + 2] * size)
-        t3, x3 = theta[edge[a + 3]], U(base + half[a + 3] * size)
+    for a in range(left_over, last, U(4)):
+        b, c, d = a + U(1), a + U(2), a + U(3)
+        t0, x0 = theta[U(edge[a])], U(base + half[a] * size)
+        t1, x1 = theta[U(edge[b])], U(base + half[b] * size)
+        t2, x2 = theta[U(edge[c])], U(base + half[c] * size)
+        t3, x3 = theta[U(edge[d])], U(base + half[d] * size)
         if a == first:
             for i in range(U(size)):
                 z[o + i] = (t0 * z[x0 + i] + t1 * z[x1 + i]) + (t2 * z[x2 + i] + t3 * z[x3 + i])

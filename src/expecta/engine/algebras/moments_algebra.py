@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from expecta.common.arrays import Floats, Ints
-from expecta.common.kernels import U, helper
+from expecta.common.kernels import U, plain_helper
 from expecta.engine.algebras.algebra_operations import scale as weigh
 
 
@@ -215,7 +215,7 @@ def unit(algebra: Moments, c: Floats, e: int, z: Floats, out: int, w: int, lanes
         z[o + i] += z[mass + i]
 
 
-@helper
+@plain_helper
 def _merge(
     order: int,
     z: Floats,

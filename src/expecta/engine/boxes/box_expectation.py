@@ -7,14 +7,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DeviceError
 from expecta.common.progress import Progress
 from expecta.common.settings import current
-from expecta.common.threads import run_on_threads
+from expecta.common.threads import one_blas_thread, run_on_threads
 from expecta.engine.boxes.box_layout import mixing, parts
 from expecta.engine.boxes.box_recursion import expect, unconditional
 from expecta.engine.boxes.box_sums import BoxSum
@@ -120,7 +119,7 @@ class BoxExpectation:
             expect(self._p, self._parts, self._value, prior, self._at, rows, begin, end, order, out)
 
         begins = range(0, len(rows), BLOCK_ROWS)
-        with Progress("rows", len(rows)) as progress, threadpool_limits(1):
+        with Progress("rows", len(rows)) as progress, one_blas_thread():
             for at in range(0, len(begins), threads * CALLS_PER_ROUND):
                 now = begins[at : at + threads * CALLS_PER_ROUND]
                 run_on_threads(compute, [(begin,) for begin in now], threads)

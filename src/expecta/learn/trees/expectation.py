@@ -8,18 +8,16 @@ up before they go down the tree.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DeviceError
 from expecta.common.kernels import kernel
 from expecta.common.settings import current
-from expecta.common.threads import run_on_threads
+from expecta.common.threads import one_blas_thread, run_on_threads
 from expecta.engine.cuda.choice import failed_on_card, step_pays, wanted
 from expecta.learn.trees.layout import TreeLayout
 from expecta.learn.trees.messages import (
@@ -113,7 +111,7 @@ def log_likelihoods(layout: TreeLayout, theta: Floats, table: TreeRows) -> Float
     found = _on_card(layout, theta, table, np.arange(len(table)), learn=False)
     if found is not None:
         return found[2]
-    with _one_blas_thread():
+    with one_blas_thread():
         return _Run(layout, theta, table).up(np.arange(len(table)))
 
 
@@ -128,7 +126,7 @@ def expected_counts(
     rows = np.arange(len(table)) if rows is None else rows
     found = _on_card(layout, theta, table, rows, learn=True)
     if found is None:
-        with _one_blas_thread():
+        with one_blas_thread():
             sums, likelihoods = _Run(layout, theta, table).down(rows)
         found = sums.counts * theta[: len(sums.counts)], sums.leaf, likelihoods
     transitions, values, log_likelihood = found
@@ -213,19 +211,6 @@ class _Run:
         """Choose in how many parts to add up: a matter of sizes, never of threads."""
         by_memory = max(2, MAX_PART_BYTES // (8 * self._size))
         return max(1, min(MAX_PARTS, len(rows) // MIN_PART_ROWS, by_memory))
-
-
-def _one_blas_thread() -> Any:
-    """Keep matrix products on the thread that asks for them: rows are shared out already."""
-    return _controller().limit(limits=1, user_api="blas")
-
-
-@lru_cache
-def _controller() -> ThreadpoolController:
-    """Find the libraries once, which takes a while; kernels multiply with SciPy's."""
-    import scipy.linalg.cython_blas  # noqa: F401
-
-    return ThreadpoolController()
 
 
 @kernel
