@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
+
+from expecta.common.settings import current
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class _KeptThreads:
@@ -79,3 +84,14 @@ def run_on_threads(do: Callable[..., None], calls: Sequence[tuple[Any, ...]], th
     for error in errors:
         if error is not None:
             raise error
+
+
+def map_on_threads(do: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Return what ``do`` makes of each item, on as many threads as the settings allow."""
+    results: dict[int, R] = {}
+
+    def fill(number: int, item: T) -> None:
+        results[number] = do(item)
+
+    run_on_threads(fill, list(enumerate(items)), current().n_threads())
+    return [results[number] for number in range(len(results))]
