@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info
 from expecta import config_context
 from expecta.common import threads as kept
 from expecta.common.settings import current
-from expecta.common.threads import one_blas_thread, run_on_threads
+from expecta.common.threads import map_on_threads, one_blas_thread, run_on_threads
 
 
 def names_of(n_calls: int, threads: int) -> set[str]:
@@ -30,6 +30,17 @@ def test_every_call_is_made_once():
         done: list[int] = []
         run_on_threads(done.append, [(i,) for i in range(50)], threads)
         assert sorted(done) == list(range(50))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_results_are_in_the_order_of_the_items(threads):
+    def squared(number: int) -> int:
+        time.sleep(0.001 * (5 - number))
+        return number**2
+
+    with config_context(threads=threads):
+        assert map_on_threads(squared, range(5)) == [0, 1, 4, 9, 16]
+        assert map_on_threads(squared, []) == []
 
 
 def test_threads_are_kept_and_the_caller_is_one_of_them():

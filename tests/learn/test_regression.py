@@ -67,7 +67,7 @@ def test_products_and_parts(seed, n, width, k):
     columns = np.flatnonzero(rng.random(width) < 0.5)
     inside = rng.random(n) < 0.7
     chosen = restricted(transposed(stored), columns, inside)
-    assert np.array_equal(dense(chosen), (A * inside[:, None]).T[columns])
+    assert np.array_equal(dense(chosen.array(n)), (A * inside[:, None]).T[columns])
 
 
 @given(seeds, st.integers(1, 30), st.integers(1, 12), st.integers(1, 3))
@@ -361,6 +361,41 @@ def dense_problem(growth, contexts, penalty):
     return np.hstack(columns).astype(float), scipy.linalg.block_diag(*penalties)
 
 
+@given(growths() | growths(logistic=True), st.booleans())
+@settings(max_examples=40)
+def test_compiled_steps_are_those_of_products(grown, exact):
+    """Small problems are solved by one kernel, large ones by products on threads."""
+    growth, _, _ = grown
+    found = []
+    for limit in (row_features.MIN_THREADED_WORK, -1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(row_features, "MIN_THREADED_WORK", limit)
+            growth.contexts.theta = np.zeros_like(growth.contexts.theta)
+            growth.fit()
+            growth.fit(last=exact)
+        found.append(growth.contexts.theta)
+    assert np.allclose(*found, rtol=1e-6, atol=1e-7)
+
+
+def test_contexts_of_many_parameters_have_a_diagonal_for_a_system(monkeypatch):
+    monkeypatch.setattr("expecta.learn.regression.contexts.MAX_DENSE", 2)
+    rng = np.random.default_rng(0)
+    codes, y = rng.integers(0, 5, (80, 3)), rng.normal(size=(80, 2))
+    found = []
+    for limit in (row_features.MIN_THREADED_WORK, -1):
+        monkeypatch.setattr(row_features, "MIN_THREADED_WORK", limit)
+        table = FeatureTable(codes, Vtree.balanced(3), [Curve.of(np.ones(5))] * 3, y)
+        growth = Growth(table, np.ones(80), LOSSES["squared"], 1.0, GrowthOptions())
+        growth.fit(last=True)
+        (context,) = growth.contexts.all
+        assert context.system(1.0).shape == (16,)
+        found.append(growth.g)
+    A, P = dense_problem(growth, [(np.arange(80), np.arange(3))], 1.0)
+    H = A.T @ A + P
+    assert np.allclose(context.system(1.0), np.diag(H))
+    assert np.allclose(found, A @ np.linalg.solve(H, A.T @ y))
+
+
 @given(growths(), st.sampled_from([0.3, 3.0]))
 @settings(max_examples=30)
 def test_squared_loss_is_least(grown, penalty):
@@ -574,7 +609,7 @@ def test_wide_elements_are_estimated_from_some_rows(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (400, 4))
     y = (X[:, 0] ^ X[:, 3]) * 2.0 - 1.0
-    monkeypatch.setattr("expecta.learn.regression.splits.MAX_WORK", 1000)  # rows x variables²
+    monkeypatch.setattr("expecta.learn.regression.split_sums.MAX_WORK", 1000)  # rows x variables²
     grown = learn(X, y, [2] * 4, fold=np.arange(400) % 4)
     assert grown.held_out < 0.1 * grown.additive
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
+
+from expecta.common.settings import current
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class _KeptThreads:
@@ -94,3 +99,14 @@ def _libraries() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+def map_on_threads(do: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Return what ``do`` makes of each item, on as many threads as the settings allow."""
+    results: dict[int, R] = {}
+
+    def fill(number: int, item: T) -> None:
+        results[number] = do(item)
+
+    run_on_threads(fill, list(enumerate(items)), current().n_threads())
+    return [results[number] for number in range(len(results))]

@@ -226,15 +226,17 @@ class CircuitEstimator(ExpectedEstimator):
             )
         with Progress(type(self).__name__, None) as progress, threadpool_limits(1):
 
-            def learn(training: Training, weight: Floats, **more: Any) -> GrownCircuit:
+            def learn(
+                training: Training, weight: Floats, *, with_folds: bool = keep_folds, **more: Any
+            ) -> GrownCircuit:
                 return grow(
                     training.codes,
                     y[training.origin],
                     vtree=self.refined_.circuit.vtree,
                     curves=curves,
                     loss=loss,
-                    fold=training.fold if tested or keep_folds else None,
-                    keep_folds=keep_folds and training.fold is not None,
+                    fold=training.fold if tested or with_folds else None,
+                    keep_folds=with_folds and training.fold is not None,
                     report=lambda what: progress.advance(label=f"{type(self).__name__} {what}"),
                     weight=weight,
                     **{**choices, **more},
@@ -242,12 +244,17 @@ class CircuitEstimator(ExpectedEstimator):
 
             large = some is not training or len(curves) > MAX_VARIABLES
             rounds = TARGET_ROUNDS - 1 if np.any(training.times > 1) else 0
-            additive = {"penalties": [DEFAULT_PENALTY], "max_splits": 0, "exact": False}
+            additive: dict[str, Any] = {
+                "penalties": [DEFAULT_PENALTY],
+                "max_splits": 0,
+                "exact": False,
+            }
             weight = some.weight
             for _ in range(rounds):  # a search for splits costs more than all else: it comes late
                 rough = learn(some._replace(fold=None), weight, **additive)
                 weight = some.given_target(y, rough.circuit, LOSSES[loss], weight)
-            grown = learn(some, weight, exact=not large)
+            last = large or not rounds  # whose folds' circuits are asked for
+            grown = learn(some, weight, exact=not large, with_folds=keep_folds and last)
             if large:
                 weight = training.given_target(y, grown.circuit, LOSSES[loss], training.weight)
                 rest = training._replace(fold=None)

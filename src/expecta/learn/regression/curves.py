@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -15,6 +17,15 @@ MAX_RICH = 64  # parameters of its table, those of atoms included
 MIN_ATOM_ROWS = 5  # of a value that has a parameter of its own
 MAX_GROUPS = 16  # of values, that splits are sought between
 RANK_SHARE = 0.5  # knots are this far apart by rank, the rest by value: outliers stretch less
+
+
+class PenaltyEntries(NamedTuple):
+    """Entries of two quadratic forms of a table's parameters, row by row."""
+
+    lengths: Ints  # entries of each row
+    columns: Ints
+    diagonal: Floats  # of the identity
+    bends: Floats  # of the curve's penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +116,19 @@ class Curve:
         """How many parameters a table has."""
         return len(self.penalty)
 
-    @property
+    @cached_property
     def n_groups(self) -> int:
         """How many groups the values fall in."""
         return 1 + int(np.max(self.groups, initial=0))
+
+    @cached_property
+    def entries(self) -> PenaltyEntries:
+        """Where the identity and the penalty are not zero, and what they are there."""
+        one = np.eye(self.size)
+        row, column = np.nonzero((one != 0.0) | (self.penalty != 0.0))
+        lengths = np.bincount(row, minlength=self.size).astype(np.int32)
+        diagonal, bends = one[row, column], self.penalty[row, column]
+        return PenaltyEntries(lengths, column.astype(np.int32), diagonal, bends)
 
 
 def _hats(counts: Floats, positions: Floats, knots: int) -> tuple[Floats, Floats]:

@@ -10,6 +10,7 @@ import numpy as np
 from expecta.circuits.regression import RegressionCircuit
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, Ints
+from expecta.common.threads import map_on_threads
 from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.growth import Growth, Splits
 from expecta.learn.regression.held_out_trials import (
@@ -130,10 +131,12 @@ def grow(
     if like is None and numbers:
 
         def start(penalty: float) -> list[Trial]:
-            growths = [begin(part, penalty) for part in parts]
-            for growth in growths:
+            def begun(part: Floats) -> Trial:
+                growth = begin(part, penalty)
                 growth.fit()
-            return [Trial(growth, weight) for growth in growths]
+                return Trial(growth, weight)
+
+            return map_on_threads(begun, parts)
 
         features.choose(lambda: mean_losses(start(penalties[len(penalties) // 2]), 0)[0])
         if features.n_kept is not None and len(codes) < codes.shape[1]:
@@ -165,10 +168,14 @@ def grow(
     phases: list[tuple[float, int]] = []  # penalties, and up to how many splits each was used
 
     def refit(penalty: float) -> list[Trial]:
-        folds = zip(parts, made, thetas, strict=True)
-        growths = [refitted(p, m, penalty, t, exact=False) for p, m, t in folds]
-        thetas[:] = [growth.contexts.theta for growth in growths]
-        return [Trial(growth, weight) for growth in growths]
+        def of_fold(number: int) -> Trial:
+            before = thetas[number]
+            growth = refitted(parts[number], made[number], penalty, before, exact=False)
+            return Trial(growth, weight)
+
+        refits = map_on_threads(of_fold, range(len(parts)))
+        thetas[:] = [trial.growth.contexts.theta for trial in refits]
+        return refits
 
     growing = trials.get(penalty, [])
     while growing:
@@ -190,6 +197,7 @@ def grow(
         theta = thetas[0] if len(thetas) == 1 else None
         if like is not None and like.n_kept is None:
             theta = like.theta
+        growth, phase = None, penalty
         if made is None:
             made, theta = [], None
             for phase, size in phases or [(penalty, n_splits)]:
@@ -202,15 +210,21 @@ def grow(
                     report(f"{growth.n_splits} of {size} splits")
                 made, theta = growth.made, growth.contexts.theta
         report(f"all parameters of {n_splits} splits")
-        return refitted(rows, made, penalty, theta)
+        if growth is None or phase != penalty:
+            return refitted(rows, made, penalty, theta)
+        growth.fit(last=True, exact=exact)
+        return growth
 
-    folds = []
-    if keep_folds:
-        fitted = (refitted(p, m, penalty, t) for p, m, t in zip(parts, made, thetas, strict=True))
-        folds = [growth.circuit(link) for growth in fitted]
     # the structure found without a single fold will do; of several none is that of all rows
     splits = like.splits if like is not None else made[0] if len(made) == 1 else None
-    final = again(weight, splits)
+
+    def last_fit(number: int | None) -> Growth:
+        """Fit without a fold, or on all rows."""
+        if number is None:
+            return again(weight, splits)
+        return refitted(parts[number], made[number], penalty, thetas[number])
+
+    final, *others = map_on_threads(last_fit, [None, *(range(len(parts)) if keep_folds else ())])
     return GrownCircuit(
         circuit=final.circuit(link),
         penalty=penalty,
@@ -218,7 +232,7 @@ def grow(
         held_out=tried.get(penalty, {}).get(n_splits, float("nan")),
         additive=tried.get(phases[0][0], {}).get(0, float("nan")) if phases else float("nan"),
         tried=tried,
-        folds=folds,
+        folds=[growth.circuit(link) for growth in others],
         splits=final.made,
         theta=final.contexts.theta,
         n_kept=features.n_kept,

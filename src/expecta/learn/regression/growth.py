@@ -11,8 +11,6 @@ import numpy as np
 from expecta.circuits import builders
 from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Floats
-from expecta.common.settings import current
-from expecta.common.threads import run_on_threads
 from expecta.learn.regression.contexts import ContextModels
 from expecta.learn.regression.gates import (
     Element,
@@ -25,10 +23,17 @@ from expecta.learn.regression.gates import (
     split,
 )
 from expecta.learn.regression.losses import Loss
-from expecta.learn.regression.newton import Problem, minimise
+from expecta.learn.regression.newton import BlockForm, Problem, minimise
 from expecta.learn.regression.row_features import FeatureTable, product, transposed
 from expecta.learn.regression.smoothness import Smoothing
-from expecta.learn.regression.splits import GrowthOptions, Proposal, SplitSearch
+from expecta.learn.regression.split_sums import SplitTarget
+from expecta.learn.regression.splits import (
+    GrowthOptions,
+    Penalty,
+    Proposal,
+    SplitRequest,
+    SplitSearch,
+)
 
 EXACT_GRADIENT = 1e-10  # relative norm, of the last fit
 MIN_DROP, N_STEPS = 3e-4, 2  # of the others: share of the loss that a step must promise; steps
@@ -63,7 +68,9 @@ class Growth:
     ) -> None:
         self.table, self.weight, self.loss, self.options = table, weight, loss, options
         self._shrinkage, shared = options.context.times(penalty), options.shared.times(penalty)
-        self.contexts = ContextModels(table.fine, table.curves, weight, table.by_column)
+        self.contexts = ContextModels(
+            table.fine, table.curves, weight, table.by_column, one_curvature=loss.quadratic
+        )
         n, k = table.y.shape
         all_rows = np.arange(n, dtype=np.int32)
         if smoothing is not None:
@@ -74,6 +81,7 @@ class Growth:
         self.root = additive_circuit(table.vtree, table.cardinalities, n)
         self.made: Splits = []
         self._estimates: dict[int, _Estimate] = {}  # by identity of the element
+        self._penalties: dict[tuple[int, int], Penalty] = {}  # by range of variables
 
     def fit(self, *, last: bool = False, exact: bool = True) -> None:
         """Fit all parameters, starting from where they are; sets ``g``, the predictions.
@@ -84,14 +92,16 @@ class Growth:
         by_column = self.contexts.matrix()
         by_row = transposed(by_column)
         vast = int(by_row.indptr[-1]) * self.table.y.shape[1] > VAST_ENTRIES
+        penalty = self.contexts.penalty()
         problem = Problem(
             by_row,
             by_column,
             self.table.y,
             self.weight,
             self.loss,
-            self.contexts.penalty(),
+            lambda theta: product(penalty, theta),
             self.contexts.precondition,
+            blocks=BlockForm(penalty, self.contexts.blocks),
         )
         if not last:
             limits: dict[str, Any] = {"min_drop": MIN_DROP, "max_steps": N_STEPS}
@@ -137,11 +147,13 @@ class Growth:
         elements = list(every_element(self.root))
         before = self._estimates
 
-        def estimate(index: int) -> None:
-            node, element = elements[index]
-            proposal = search.propose(element.rows, *self.table.spans[node.v])
-            worth = 0.0 if proposal is None else self._worth(element, proposal)
-            self._estimates[id(element)] = _Estimate(now, element, proposal, worth)
+        def estimate(indices: Sequence[int]) -> None:
+            """Look for the best splits of elements."""
+            chosen = [elements[index] for index in indices]
+            requests = [SplitRequest(e.rows, *self.table.spans[node.v]) for node, e in chosen]
+            for (_, e), proposal in zip(chosen, search.propose(requests), strict=True):
+                worth = 0.0 if proposal is None else self._worth(e, proposal)
+                self._estimates[id(e)] = _Estimate(now, e, proposal, worth)
 
         def estimate_of(index: int) -> _Estimate:
             return self._estimates[id(elements[index][1])]
@@ -158,13 +170,11 @@ class Growth:
                     share = len(e.rows) / max(len(e.rows) + len(e.copy_of.rows), 1)
                     worth = share * whole.worth
                     self._estimates[id(e)] = _Estimate(-1, e, whole.proposal, worth)
-        new = [(index,) for index, (_, e) in enumerate(elements) if id(e) not in self._estimates]
-        run_on_threads(estimate, new, current().n_threads())
+        estimate([index for index, (_, e) in enumerate(elements) if id(e) not in self._estimates])
         first = ranked()[-max_splits:]
         threshold = self.options.min_share * first[-1][0] if first else 0.0
         top = (-index for worth, index in first if worth >= threshold)
-        stale = [(index,) for index in top if estimate_of(index).round < now]
-        run_on_threads(estimate, stale, current().n_threads())
+        estimate([index for index in top if estimate_of(index).round < now])
         waiting = ranked()
         chosen: list[tuple[int, Proposal]] = []
         best = 0.0
@@ -177,7 +187,7 @@ class Growth:
                 continue
             current_estimate = estimate_of(index)
             if current_estimate.round < now:
-                estimate(index)
+                estimate([index])
                 if estimate_of(index).worth > 0:
                     bisect.insort(waiting, (estimate_of(index).worth, -index))
             elif current_estimate.proposal is not None:
@@ -217,11 +227,15 @@ class Growth:
         return SplitSearch(
             table=self.table,
             options=self.options,
-            weight=weight,
+            target=SplitTarget(
+                slope=weight[:, None] * self.loss.slope(y, self.g),
+                weight=weight,
+                curvature=float(np.average(curvature.mean(axis=1), weights=weight)),
+                dispersion=float(self.loss.dispersion(y, self.g, weight).sum()),
+                pull=self._shrinkage.size,
+            ),
             shrinkage=self._shrinkage,
-            slope=weight[:, None] * self.loss.slope(y, self.g),
-            curvature=float(np.average(curvature.mean(axis=1), weights=weight)),
-            dispersion=float(self.loss.dispersion(y, self.g, weight).sum()),
+            penalties=self._penalties,
         )
 
     def _apply(self, node: OrNode, element: Element, proposal: Proposal) -> None:

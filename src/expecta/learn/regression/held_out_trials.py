@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from expecta.common.arrays import Floats
+from expecta.common.threads import map_on_threads
 from expecta.learn.regression.growth import Growth
 
 PATIENCE = 3  # rounds without a better held-out loss
@@ -105,8 +106,7 @@ def mean_losses(trials: list[Trial], max_splits: int) -> dict[int, float]:
 
     A trial that stopped counts as it was when it stopped.
     """
-    for trial in trials:
-        trial.run(max_splits)
+    map_on_threads(lambda trial: trial.run(max_splits), trials)
     sizes = sorted({size for trial in trials for size in trial.losses})
     losses = [[trial.losses[trial.reached(size)] for size in sizes] for trial in trials]
     return dict(zip(sizes, np.mean(losses, axis=0).tolist(), strict=True))

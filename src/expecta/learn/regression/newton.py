@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from expecta.common.arrays import Floats
+from expecta.common.arrays import Floats, Ints
+from expecta.learn.regression import row_features
 from expecta.learn.regression.losses import Loss
-from expecta.learn.regression.row_features import product
+from expecta.learn.regression.newton_kernels import conjugate_gradients
+from expecta.learn.regression.row_features import SparseRows, product
 
 MAX_STEPS = 40  # of Newton's method
 MAX_ITERATIONS, MAX_ROUGH_ITERATIONS = 500, 10  # of conjugate gradients per step
@@ -19,6 +21,13 @@ MAX_HALVINGS = 30  # of a step
 ROUGH_RESIDUAL = 0.1  # share of it that is left where a rough solution is enough
 MAX_MOVE = 50.0  # of a row: where a loss is nearly straight its curvature promises too much
 MIN_CURVATURE = 1e-9  # of a row, where a loss is flat
+
+
+class BlockForm(NamedTuple):
+    """A penalty as a matrix, and a block-diagonal preconditioner as arrays."""
+
+    penalty: csr_array
+    systems: Callable[[Floats], tuple[Ints, Ints, Floats]]  # curvature -> the blocks' systems
 
 
 class Problem(NamedTuple):
@@ -32,6 +41,13 @@ class Problem(NamedTuple):
     penalty: Callable[[Floats], Floats]  # θ -> Pθ
     precondition: Callable[[Floats], Callable[[Floats], Floats]]  # curvature -> (θ -> ~H⁻¹θ)
     offset: Floats | float = 0.0  # of the predictions  (rows, outputs)
+    blocks: BlockForm | None = None  # penalty and preconditioner once more, for a kernel
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a product with the features is made by a single thread."""
+        work = int(self.by_row.indptr[-1]) * self.y.shape[1]
+        return work <= row_features.MIN_THREADED_WORK
 
     def value(self, theta: Floats, g: Floats) -> Floats:
         """Return the penalised loss, per output."""
@@ -102,6 +118,19 @@ def _solve(
     problem: Problem, curvature: Floats, wanted: Floats, tolerance: float, max_iterations: int
 ) -> Floats:
     """Solve (AᵀCA + P) x = wanted for every output, to a share of the residual's norm."""
+    if problem.blocks is not None and problem.is_small:
+        solution = np.empty_like(wanted.T, order="C")
+        conjugate_gradients(
+            SparseRows.of(problem.by_row),
+            SparseRows.of(problem.blocks.penalty),
+            problem.blocks.systems(curvature),
+            np.ascontiguousarray(curvature.T),
+            tolerance * np.linalg.norm(wanted, axis=0),
+            max_iterations,
+            np.array(wanted.T, order="C"),
+            solution,
+        )
+        return np.ascontiguousarray(solution.T)
     precondition = problem.precondition(curvature)
     x = np.zeros_like(wanted)
     residual = wanted.copy()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -30,7 +31,10 @@ def product(matrix: csr_array, table: Floats) -> Floats:
     start, n_rows = matrix.indptr, matrix.shape[0]
     out = np.empty((n_rows, table.shape[1]))
     work = int(start[-1]) * table.shape[1]
-    threads = current().n_threads() if work > MIN_THREADED_WORK else 1
+    if work <= MIN_THREADED_WORK:
+        multiply(start, matrix.indices, matrix.data, table, out, 0, n_rows)
+        return out
+    threads = current().n_threads()
     cuts = np.searchsorted(start, np.linspace(0, start[-1], threads + 1)[1:-1])
     calls = [
         (start, matrix.indices, matrix.data, table, out, first, last)
@@ -62,19 +66,83 @@ def normal_system(
 
     Returns arrays of shape (1 + columns, 1 + columns) and (1 + columns, values).
     """
+    gram, sums = normal_sums(matrix, rows, low, high, weight, value)
+    below = np.tri(len(gram), k=-1, dtype=np.bool_)
+    gram[below] = gram.T[below]
+    return gram, sums
+
+
+def normal_sums(
+    matrix: csr_array, rows: Ints, low: int, high: int, weight: Floats, value: Floats
+) -> tuple[Floats, Floats]:
+    """Return the same with zeros at pairs (i, j) with i > j."""
     n = 1 + high - low
     gram, sums = np.zeros((n, n)), np.zeros((n, value.shape[1]))
     arrays = matrix.indptr, matrix.indices, matrix.data
     add_normal_system(*arrays, rows, low, high, weight, value, gram, sums)
-    return np.triu(gram) + np.triu(gram, 1).T, sums
+    return gram, sums
 
 
-def restricted(by_column: csr_array, columns: Ints, inside: Bools) -> csr_array:
+class SparseRows(NamedTuple):
+    """A sparse matrix by rows: SciPy's class costs more to make than many small ones to use."""
+
+    start: Ints  # (rows + 1,)
+    columns: Ints
+    data: Floats
+
+    @classmethod
+    def of(cls, matrix: csr_array) -> SparseRows:
+        """Take SciPy's arrays."""
+        return cls(matrix.indptr, matrix.indices, matrix.data)
+
+    @classmethod
+    def stacked(cls, parts: Sequence[SparseRows], shifts: Sequence[int] = ()) -> SparseRows:
+        """Put the rows of several below each other, each shifted by a number of columns."""
+        starts, entries = [np.zeros(1, np.int32)], 0
+        for part in parts:
+            starts.append(part.start[1:] + np.int32(entries))
+            entries += len(part.data)
+        pairs = zip(parts, shifts or [0] * len(parts), strict=True)
+        columns = [
+            part.columns + np.int32(shift) if shift else part.columns for part, shift in pairs
+        ]
+        data = [part.data for part in parts]
+        return cls(np.concatenate(starts), np.concatenate(columns), np.concatenate(data))
+
+    @property
+    def rows(self) -> Ints:
+        """Row of each number."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    def dense(self) -> Floats:
+        """Return the same as a square table."""
+        n = len(self.start) - 1
+        table = np.zeros((n, n))
+        table[self.rows, self.columns] = self.data
+        return table
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of a square matrix."""
+        rows = self.rows
+        own = rows == self.columns
+        return np.asarray(np.bincount(rows[own], self.data[own], len(self.start) - 1), np.float64)
+
+    def array(self, n_columns: int) -> csr_array:
+        """Return SciPy's array."""
+        shape = len(self.start) - 1, n_columns
+        return csr_array((self.data, self.columns, self.start), shape=shape)
+
+
+def restricted(by_column: csr_array, columns: Ints, inside: Bools) -> SparseRows:
     """Choose columns of a matrix stored by columns; rows that are not inside become zero."""
-    chosen = by_column[columns]
-    kept = inside[chosen.indices]
-    start = np.append(0, np.cumsum(kept))[chosen.indptr]
-    return csr_array((chosen.data[kept], chosen.indices[kept], start), shape=chosen.shape)
+    lengths = np.diff(by_column.indptr)[columns]
+    end = np.cumsum(lengths)
+    entry = np.repeat(by_column.indptr[columns] - end + lengths, lengths)
+    entry += np.arange(len(entry), dtype=entry.dtype)
+    rows = by_column.indices[entry]
+    kept = inside[rows]
+    start = np.append(0, np.cumsum(kept))[np.append(0, end)].astype(np.int32)
+    return SparseRows(start, rows[kept], by_column.data[entry[kept]])
 
 
 class RowFeatures:
@@ -115,6 +183,33 @@ def _joined(matrix: csr_array, n: int) -> csr_array:
     return csr_array((matrix.data, matrix.indices, matrix.indptr[::n]), shape=shape)
 
 
+class GroupFeatures(NamedTuple):
+    """For every row and variable one feature at most: the group that its value is in.
+
+    Of two groups only the second is a feature. Cuts part groups: those up to one from the others
+    where they are in order, else one from the others.
+    """
+
+    of_row: Ints  # -1 for none  (rows, variables)
+    first: Ints  # feature of a variable  (variables + 1,)
+    cumulative: Bools  # whether groups are in order  (variables,)
+    n_cuts: Ints  # (variables,)
+
+    @classmethod
+    def of(cls, codes: Ints, curves: Sequence[Curve]) -> GroupFeatures:
+        """Look up the groups of all values, the variables in the order of the vtree's leaves."""
+        groups = np.array([curve.n_groups for curve in curves], np.int64)
+        n_features = np.where(groups > 2, groups, groups - 1)
+        ordered = np.array([curve.ordered for curve in curves], np.bool_)
+        first = np.concatenate([[0], np.cumsum(n_features)])
+        of_row = np.empty(codes.shape, np.int32)
+        for x, curve in enumerate(curves):
+            skipped = groups[x] - n_features[x]
+            feature = curve.groups - skipped
+            of_row[:, x] = np.where(feature < 0, -1, first[x] + feature)[codes[:, x]]
+        return cls(of_row, first, ordered, np.where(ordered | (groups <= 2), groups - 1, groups))
+
+
 class FeatureTable:
     """Complete rows and their targets, with features that all growths on them share."""
 
@@ -148,10 +243,9 @@ class FeatureTable:
         return transposed(self.rich.rows)
 
     @cached_property
-    def coarse(self) -> RowFeatures:
+    def coarse(self) -> GroupFeatures:
         """A feature per group of values; of two groups the second."""
-        bases = [np.eye(curve.n_groups)[curve.groups] for curve in self.curves]
-        return RowFeatures(self.codes, [b[:, 1:] if b.shape[1] <= 2 else b for b in bases])
+        return GroupFeatures.of(self.codes, self.curves)
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:

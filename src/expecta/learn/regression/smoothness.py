@@ -15,17 +15,20 @@ and a curve is straight.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 from scipy.sparse import csr_array
 
 from expecta.common.arrays import Floats, Ints
+from expecta.learn.regression.cholesky import factor, invert_root
 from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.losses import Loss
-from expecta.learn.regression.row_features import FeatureTable, normal_system, product
+from expecta.learn.regression.row_features import FeatureTable, SparseRows, normal_system, product
 
 MAX_PARAMETERS = 800  # of an output, beyond which nothing is chosen
 MAX_ALL_PARAMETERS = 2400  # of all outputs
@@ -45,10 +48,13 @@ class Smoothing:
     gram: Floats  # weighted sums over pairs of features
     theta: Floats  # a constant, then the parameters of each table  (parameters, outputs)
 
-    @property
-    def sparse_penalty(self) -> csr_array:
+    # Cholesky factors of the model's system, by curvature
+    factors: dict[float, Floats] = field(default_factory=dict)
+
+    @cached_property
+    def sparse_penalty(self) -> SparseRows:
         """The penalty, sparse."""
-        return csr_array(self.penalty)
+        return SparseRows.of(csr_array(self.penalty))
 
 
 def is_small(curves: Sequence[Curve], n_outputs: int) -> bool:
@@ -60,30 +66,34 @@ def is_small(curves: Sequence[Curve], n_outputs: int) -> bool:
 def choose_smoothing(table: FeatureTable, weight: Floats, loss: Loss) -> Smoothing:
     """Fit the additive model of all rows, each table as smooth as the rows say.
 
-    Cost per step and output: rows x features², the few that a row has, and the inverse of a dense
-    matrix of all parameters.
+    Cost per step and output: the factor of a dense matrix of all parameters and its inverse; and
+    rows x features², the few that a row has, once where the curvature is that of squared error.
     """
     y, curves, first = table.y, table.curves, 1 + table.rich.first
     rows = np.flatnonzero(weight > 0).astype(np.int32)
     n, k = int(first[-1]), y.shape[1]
-    spans = [slice(a, b) for a, b in itertools.pairwise(first.tolist())]
     strengths = [[1.0] * len(curve.forms) for curve in curves]
     size = 1.0
     theta: Floats = np.zeros((n, k))
     theta[0] = loss.start(y, weight)
     g = np.tile(theta[0], (len(y), 1))
+    no_values = np.empty((len(y), 0))
+    gram, _ = normal_system(table.rich.rows, rows, 0, n - 1, weight, no_values)
+    curvatures = _Curvatures(table, rows, weight, loss, gram)
     for _ in range(MAX_STEPS):
-        P = _penalty(curves, size, strengths)
-        theta, g, posteriors = _newton_step(table, rows, weight, loss, theta, g, P)
+        P = _BlockPenalty.of(first, curves, size, strengths)
+        theta, g, posteriors = _newton_step(table, weight, loss, curvatures, theta, g, P)
         dispersion = np.ones(k)
         if loss.quadratic:
-            free = [n - float(np.sum(posterior * P)) for posterior in posteriors]
+            free = n - P.trace_with(posteriors[0])
             error = weight @ (y - g) ** 2
-            dispersion = np.maximum(error / np.maximum(weight.sum() - free, 1.0), 1e-12)
-        scaled, posterior = theta / np.sqrt(dispersion), np.mean(posteriors, axis=0)
-        fixed = [np.linalg.inv(P[span, span]) - posterior[span, span] for span in spans]
+            dispersion = np.maximum(error / max(weight.sum() - free, 1.0), 1e-12)
+        scaled = theta / np.sqrt(dispersion)
+        posterior = [np.mean(blocks, axis=0) for blocks in zip(*posteriors, strict=True)]
+        pairs = zip(P.blocks, posterior, strict=True)
+        fixed = [np.linalg.inv(own) - left for own, left in pairs][1:]
         before = [size, *itertools.chain(*strengths)]
-        for span, curve, own, part in zip(spans, curves, strengths, fixed, strict=True):
+        for span, curve, own, part in zip(P.spans[1:], curves, strengths, fixed, strict=True):
             of = scaled[span]
             own[:] = [
                 _renewed(s, k * np.sum(part * form), np.sum(of * (form @ of)), STRENGTHS)
@@ -94,18 +104,42 @@ def choose_smoothing(table: FeatureTable, weight: Floats, loss: Loss) -> Smoothi
         if np.max(np.abs(np.log(after) - np.log(before))) < MIN_CHANGE:
             break
     strengths = [[_rounded(strength) for strength in own] for own in strengths]
-    P = _penalty(curves, _rounded(size), strengths)
-    gram, _ = normal_system(table.rich.rows, rows, 0, n - 1, weight, np.empty((len(y), 0)))
-    return Smoothing(P, gram, theta)
+    chosen = _BlockPenalty.of(first, curves, _rounded(size), strengths)
+    return Smoothing(np.asarray(scipy.linalg.block_diag(*chosen.blocks)), gram, theta)
 
 
-def _penalty(curves: Sequence[Curve], size: float, strengths: list[list[float]]) -> Floats:
-    """Return the penalty of a constant and of all tables."""
-    blocks = [np.array([[FREE]])]
-    for curve, own in zip(curves, strengths, strict=True):
-        forms = (strength * form for strength, form in zip(own, curve.forms, strict=True))
-        blocks.append(sum(forms, size * np.eye(curve.rich.shape[1])))
-    return np.asarray(scipy.linalg.block_diag(*blocks))
+class _BlockPenalty(NamedTuple):
+    """The penalty of a constant and of all tables, block by block."""
+
+    spans: list[slice]
+    blocks: list[Floats]
+
+    @classmethod
+    def of(
+        cls, first: Ints, curves: Sequence[Curve], size: float, strengths: list[list[float]]
+    ) -> _BlockPenalty:
+        spans = [slice(0, 1), *(slice(a, b) for a, b in itertools.pairwise(first.tolist()))]
+        blocks = [np.array([[FREE]])]
+        for curve, own in zip(curves, strengths, strict=True):
+            forms = (strength * form for strength, form in zip(own, curve.forms, strict=True))
+            blocks.append(sum(forms, size * np.eye(curve.rich.shape[1])))
+        return cls(spans, blocks)
+
+    def times(self, theta: Floats) -> Floats:
+        """Return Pθ."""
+        pairs = zip(self.spans, self.blocks, strict=True)
+        return np.concatenate([block @ theta[span] for span, block in pairs])
+
+    def added(self, H: Floats) -> Floats:
+        """Return the upper triangle of H + P."""
+        total = np.triu(H)
+        for span, block in zip(self.spans, self.blocks, strict=True):
+            total[span, span] += np.triu(block)
+        return total
+
+    def trace_with(self, blocks: list[Floats]) -> float:
+        """Return the trace of P times a matrix whose diagonal blocks are given."""
+        return float(sum(map(np.vdot, self.blocks, blocks)))
 
 
 def _rounded(strength: float) -> float:
@@ -120,29 +154,58 @@ def _renewed(strength: float, fixed: float, squares: float, limits: tuple[float,
     return min(max(strength * min(max(factor, 1 / MAX_FACTOR), MAX_FACTOR), low), high)
 
 
+class _Curvatures(NamedTuple):
+    """The second derivatives of the loss by the parameters."""
+
+    table: FeatureTable
+    rows: Ints
+    weight: Floats
+    loss: Loss
+    gram: Floats  # weighted sums over pairs of features: the curvature of squared error
+
+    def each(self, g: Floats) -> Iterator[Floats]:
+        """Return that of every output; of squared error they are all one."""
+        if self.loss.quadratic:
+            yield self.gram
+            return
+        curvature = self.weight[:, None] * self.loss.curvature(self.table.y, g)
+        no_values = np.empty((len(g), 0))
+        for own in curvature.T:
+            rich, last = self.table.rich.rows, len(self.gram) - 1
+            weight = np.ascontiguousarray(own)
+            yield normal_system(rich, self.rows, 0, last, weight, no_values)[0]
+
+
 def _newton_step(
     table: FeatureTable,
-    rows: Ints,
     weight: Floats,
     loss: Loss,
+    curvatures: _Curvatures,
     theta: Floats,
     g: Floats,
-    P: Floats,
-) -> tuple[Floats, Floats, list[Floats]]:
-    """Improve every output's parameters; returns these, the predictions, and (H + P)⁻¹ of each."""
-    features, y = table.rich.rows, table.y
-    slope, curvature = weight[:, None] * loss.slope(y, g), weight[:, None] * loss.curvature(y, g)
-    inverses, steps = [], []
-    for k in range(y.shape[1]):
-        H, sums = normal_system(features, rows, 0, len(P) - 1, curvature[:, k], slope[:, [k]])
-        inverses.append(scipy.linalg.inv(H + P, assume_a="pos", check_finite=False))
-        steps.append(-inverses[-1] @ (sums[:, 0] + P @ theta[:, k]))
-    step = np.stack(steps, axis=1)
-    towards = step[0] + product(features, step[1:])
+    P: _BlockPenalty,
+) -> tuple[Floats, Floats, list[list[Floats]]]:
+    """Improve every output's parameters.
+
+    Returns these, the predictions, and the diagonal blocks of (H + P)⁻¹ of each H.
+    """
+    y = table.y
+    slope = weight[:, None] * loss.slope(y, g)
+    downhill = np.concatenate([slope.sum(axis=0)[None], product(table.rich_by_column, slope)])
+    downhill = -(downhill + P.times(theta))
+    inverses: list[list[Floats]] = []
+    step: Floats = np.empty_like(theta)
+    for number, H in enumerate(curvatures.each(g)):
+        outputs = slice(None) if loss.quadratic else slice(number, number + 1)
+        root = invert_root(factor(P.added(H)))  # its lower triangle is zero
+        step[:, outputs] = root @ (root.T @ downhill[:, outputs])
+        parts = [root[span, span.start :] for span in P.spans]
+        inverses.append([part @ part.T for part in parts])
+    towards = step[0] + product(table.rich.rows, step[1:])
     length = np.ones(y.shape[1])
 
     def value(theta: Floats, g: Floats) -> Floats:
-        penalised: Floats = weight @ loss.value(y, g) + 0.5 * np.sum(theta * (P @ theta), axis=0)
+        penalised: Floats = weight @ loss.value(y, g) + 0.5 * np.sum(theta * P.times(theta), axis=0)
         return penalised
 
     now = value(theta, g)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from expecta.common.arrays import Bools, Floats, Ints
+from expecta.common.settings import current
+from expecta.common.threads import run_on_threads
+from expecta.learn.regression.cholesky import factor, invert_factored, solve_transposed
 from expecta.learn.regression.contexts import Shrinkage
 from expecta.learn.regression.losses import Loss
-from expecta.learn.regression.row_features import FeatureTable, normal_system, pair_sums
+from expecta.learn.regression.row_features import FeatureTable
+from expecta.learn.regression.split_kernels import tables_beyond_noise
+from expecta.learn.regression.split_sums import SplitSums, SplitTarget
 
-System: TypeAlias = tuple[Floats, Floats, Floats]  # slope, curvature, penalty
 SHARED, CONTEXT = Shrinkage(0.1, 1.0), Shrinkage(3.0, 10.0)
 MANY_VARIABLES = 64  # beyond which a split of all is dear
 N_FINALISTS = 4  # splits of an element whose drop is computed, not only estimated
-MAX_WORK = 2e9  # rows x variables², beyond which the estimates are made from a part of the rows
+MIN_THREADED_WORK = 1 << 25  # multiply-adds; below, a second thread costs more than it brings
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,13 @@ class Proposal:
     net: float
     position: int  # of the variable split on
     sides: tuple[SplitSide, ...]
+
+
+class Penalty(NamedTuple):
+    """The quadratic form of a constant and of some tables."""
+
+    matrix: Floats
+    twice: Floats  # its pairs (i, j) with i < j twice, those with i > j zero
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,14 @@ class GrowthOptions:
         return options
 
 
+class SplitRequest(NamedTuple):
+    """An element to split: the rows it is hot on, and the range of variables it sees."""
+
+    rows: Ints
+    first: int
+    last: int
+
+
 @dataclass(eq=False)
 class SplitSearch:
     """Looks for splits, with the slope of the loss as it stands.
@@ -79,126 +98,97 @@ class SplitSearch:
 
     table: FeatureTable
     options: GrowthOptions
-    weight: Floats
+    target: SplitTarget
     shrinkage: Shrinkage
-    slope: Floats  # weight times the slope  (rows, outputs)
-    curvature: float  # mean over rows and outputs
-    dispersion: float  # sum over outputs
-    _penalties: dict[tuple[int, int], Floats] = field(default_factory=dict)
+    penalties: dict[tuple[int, int], Penalty] = field(default_factory=dict)  # kept between searches
 
-    def propose(self, rows: Ints, first: int, last: int) -> Proposal | None:
-        """Find the best split of an element hot on ``rows`` over variables ``first:last``.
+    def propose(self, requests: Sequence[SplitRequest]) -> list[Proposal | None]:
+        """Find the best split of each element.
 
-        Cost: rows x features², the few that a row has, and a dense system for each finalist.
+        Cost: for each set of rows that several may share, rows x features², the few that a row
+        has; for each element a dense system for each finalist.
         """
-        known = rows[self.weight[rows] > 0]
-        if len(known) < 2 * self.options.min_rows:
-            return None
-        everything = self._system(known, first, last)
+        groups: dict[bytes, list[int]] = {}
+        known = [request.rows[self.target.weight[request.rows] > 0] for request in requests]
+        enough = 2 * self.options.min_rows
+        for number, rows in enumerate(known):
+            if len(rows) >= enough:
+                groups.setdefault(rows.tobytes(), []).append(number)
+        proposals: list[Proposal | None] = [None] * len(requests)
+        size = self.table.fine.first
+        n_threads, work = current().n_threads(), 0
+        for rows, (_, first, last) in zip(known, requests, strict=True):
+            work += len(rows) * (last - first) ** 2 + int(size[last] - size[first]) ** 3
+        if work < MIN_THREADED_WORK:
+            n_threads = 1
+
+        def propose_alike(numbers: Sequence[int]) -> None:
+            sums: list[SplitSums] = []
+            calls: list[tuple[int, SplitSums]] = []
+            for number in sorted(numbers, key=lambda n: requests[n].first - requests[n].last):
+                _, *span = requests[number]
+                suited = next((one for one in sums if one.covers(*span)), None)
+                if suited is None:
+                    suited = SplitSums(self.table, self.target, known[number], *span)
+                    sums.append(suited)
+                calls.append((number, suited))
+            run_on_threads(propose_one, calls, n_threads)
+
+        def propose_one(number: int, sums: SplitSums) -> None:
+            _, *span = requests[number]
+            proposals[number] = self._best(sums, *span)
+
+        run_on_threads(propose_alike, [(numbers,) for numbers in groups.values()], n_threads)
+        return proposals
+
+    def _best(self, sums: SplitSums, first: int, last: int) -> Proposal | None:
         best, drop = None, 0.0
-        for position, allowed in self._screen(known, first, last):
-            sides = self._sides(known, position, allowed, first, last, everything)
-            promised = sum(_drop(*side) for side in sides)
+        penalty = self._penalty(first, last)
+        for cut in sums.best_cuts(first, last, self.options.min_rows, N_FINALISTS):
+            sides = sums.sides(cut, first, last)
+            solved = [self._solve(*side, penalty) for side in sides]
+            promised = sum(of_side for of_side, _ in solved)
             if promised > drop:
-                best, drop = (position, allowed, sides), promised
+                best, drop = (cut, sides, [upper for _, upper in solved]), promised
         if best is None:
             return None
-        position, allowed, sides = best
-        net = drop - self.options.price * sum(self._noise(*side) for side in sides)
+        cut, sides, roots = best
+        net = drop - self.options.price * sum(self._noise(root, penalty) for root in roots)
         if net <= 0:
             return None
+        allowed = sums.allowed(cut)
         proposed = (
-            SplitSide(allowed, self._tables(sides[0], first, last)),
-            SplitSide(~allowed, self._tables(sides[1], first, last)),
+            SplitSide(allowed, self._tables(*sides[0], penalty, first, last)),
+            SplitSide(~allowed, self._tables(*sides[1], penalty, first, last)),
         )
-        return Proposal(net, position, proposed)
+        return Proposal(net, cut.position, proposed)
 
-    def _sides(
-        self, rows: Ints, position: int, allowed: Bools, first: int, last: int, both: System
-    ) -> tuple[System, System]:
-        """Return the systems of the rows with an allowed value and of the others.
-
-        Only the smaller is summed up, the larger is what it leaves.
-        """
-        hot = allowed[self.table.codes[rows, position]]
-        hot_is_smaller = 2 * np.count_nonzero(hot) <= len(hot)
-        small = self._system(rows[hot if hot_is_smaller else ~hot], first, last)
-        large = (both[0] - small[0], both[1] - small[1], both[2])
-        return (small, large) if hot_is_smaller else (large, small)
-
-    def _screen(self, rows: Ints, first: int, last: int) -> list[tuple[int, Bools]]:
-        """Rank all splits as if features were orthogonal; returns the best few."""
-        low, high = int(self.table.coarse.first[first]), int(self.table.coarse.first[last])
-        step = 1 + int(len(rows) * (last - first) ** 2 / MAX_WORK)  # a row stands for so many
-        rows = rows[::step]
-        both = step * np.concatenate([self.slope, self.weight[:, None]], axis=1)
-        pairs = pair_sums(
-            self.table.coarse.rows, rows, low, high, both
-        )  # (features, features, outputs + 1)
-        total = np.concatenate([both[rows].sum(axis=0)[None], np.einsum("iik->ik", pairs)])
-        scored: list[tuple[float, int, Bools]] = []
-        for position in range(first, last):
-            curve = self.table.curves[position]
-            begin, end = self.table.coarse.first[position : position + 2] - low
-            inside = np.empty((end - begin, *total.shape))  # (cuts, 1 + features, outputs + 1)
-            inside[:, 0] = total[1 + begin : 1 + end]
-            inside[:, 1:] = pairs[begin:end]
-            if curve.n_groups == 2:
-                groups = np.array([[False, True]])
-            elif curve.ordered:
-                inside = np.cumsum(inside, axis=0)[:-1]
-                groups = np.tri(curve.n_groups, dtype=np.bool_)[:-1]
-            else:
-                groups = np.eye(curve.n_groups, dtype=np.bool_)
-            if not len(inside):
-                continue
-            weight = inside[:, 0, -1]
-            enough = np.minimum(weight, total[0, -1] - weight) >= self.options.min_rows
-            score = self._estimate(inside) + self._estimate(total - inside)
-            values = groups[:, curve.groups]
-            scored += [(float(score[i]), position, values[i]) for i in np.flatnonzero(enough)]
-        scored.sort(key=lambda cut: -cut[0])
-        return [(position, allowed) for _, position, allowed in scored[:N_FINALISTS]]
-
-    def _estimate(self, inside: Floats) -> Floats:
-        """Estimate the drop of every cut as if features were orthogonal, less that of noise."""
-        weight = self.curvature * np.maximum(inside[:, :, -1], 0.0)
-        share = 1.0 / (weight + self.shrinkage.size)
-        drop = np.sum(inside[:, :, :-1] ** 2, axis=2) * share
-        return np.asarray(np.sum(drop - self.dispersion * weight * share, axis=1))
-
-    def _system(self, rows: Ints, first: int, last: int) -> System:
-        """Return slope, curvature and penalty of a constant and a range of variables' tables."""
-        low, high = int(self.table.fine.first[first]), int(self.table.fine.first[last])
-        gram, slope = normal_system(self.table.fine.rows, rows, low, high, self.weight, self.slope)
+    def _penalty(self, first: int, last: int) -> Penalty:
+        """Return the penalty of a constant and a range of variables' tables."""
         key = (first, last)
-        if key not in self._penalties:
-            curves = self.table.curves[first:last]
-            self._penalties[key] = self.shrinkage.of(curves, self.shrinkage.size)
-        return slope, self.curvature * gram, self._penalties[key]
+        if key not in self.penalties:
+            matrix = self.shrinkage.of(self.table.curves[first:last], self.shrinkage.size)
+            twice = np.tril(matrix) + np.tril(matrix, -1)
+            self.penalties[key] = Penalty(matrix, np.ascontiguousarray(twice.T))
+        return self.penalties[key]
 
-    def _noise(self, slope: Floats, gram: Floats, penalty: Floats) -> float:
+    def _solve(self, slope: Floats, pairs: Floats, penalty: Penalty) -> tuple[float, Floats]:
+        """Return the drop of the quadratic at its minimum, and the factor of its matrix."""
+        upper = factor(self.target.curvature * pairs + penalty.matrix)
+        solved = solve_transposed(upper, np.array(slope.T, order="C"))
+        return 0.5 * float(np.vdot(solved, solved)), upper
+
+    def _noise(self, upper: Floats, penalty: Penalty) -> float:
         """Return the drop to expect of noise: half the slope's variance per free parameter."""
-        factor, _ = scipy.linalg.lapack.dpotrf(gram + penalty, lower=1)
-        inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
-        twice = np.tril(inverse, -1) * penalty
-        fixed = 2.0 * twice.sum() + np.sum(np.diag(inverse) * np.diag(penalty))
-        return 0.5 * self.dispersion * (len(gram) - float(fixed))
+        fixed = float(np.vdot(invert_factored(upper), penalty.twice))
+        return 0.5 * self.target.dispersion * (len(upper) - fixed)
 
-    def _tables(self, system: System, first: int, last: int) -> Ints:
+    def _tables(
+        self, slope: Floats, pairs: Floats, penalty: Penalty, first: int, last: int
+    ) -> Ints:
         """Choose the variables whose table, on its own, promises more than noise."""
-        slope, gram, penalty = system
         start = 1 + self.table.fine.first[first : last + 1] - self.table.fine.first[first]
-        chosen = []
-        for position, a, b in zip(range(first, last), start[:-1], start[1:], strict=True):
-            if b > a:
-                alone = slope[a:b], gram[a:b, a:b], penalty[a:b, a:b]
-                if _drop(*alone) > self.options.table_price * self._noise(*alone):
-                    chosen.append(position)
-        return np.array(chosen, np.int64)
-
-
-def _drop(slope: Floats, gram: Floats, penalty: Floats) -> float:
-    """Return the drop of the quadratic at its minimum."""
-    solved = scipy.linalg.lapack.dposv(gram + penalty, slope, lower=1)[1]
-    return 0.5 * float(np.sum(slope * solved))
+        kept = np.empty(last - first, np.bool_)
+        strengths = self.target.curvature, self.options.table_price, self.target.dispersion
+        tables_beyond_noise(pairs, slope, penalty.matrix, start, strengths, kept)
+        return first + np.flatnonzero(kept)
