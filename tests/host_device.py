@@ -119,6 +119,15 @@ class HostDevice:
         work()
 
 
+class LostDevice(HostDevice):
+    """A card that fails at its first launch."""
+
+    failures = (ConnectionError,)
+
+    def launch(self, kernel, grid, arguments):
+        raise ConnectionError("the card fell off the bus")
+
+
 def _signatures(text):
     """Return the kinds of the arguments of each kernel of a text."""
     found = re.findall(r'extern "C" KERNEL\([^)]*\) (\w+)\((.*?)\) \{', text, re.DOTALL)

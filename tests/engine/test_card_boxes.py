@@ -13,7 +13,7 @@ from expecta.circuits import independent
 from expecta.common.errors import DeviceError
 from expecta.engine.boxes import BoxExpectation, BoxSum, card_boxes, runs
 from expecta.engine.cuda import card_work
-from host_device import HostDevice
+from host_device import HostDevice, LostDevice
 
 
 def _boxes(rng, cards, count, asked, outputs):
@@ -135,17 +135,10 @@ def test_a_wrapped_forest_predicts_the_same(device):
         np.testing.assert_allclose(predictor.predict(X), here, rtol=1e-11)
 
 
-class _Lost(HostDevice):
-    failures = (ConnectionError,)
-
-    def launch(self, kernel, grid, arguments):
-        raise ConnectionError("the card fell off the bus")
-
-
 def test_a_card_that_fails_is_an_error_or_the_processor(monkeypatch):
     if shutil.which("c++") is None:
         pytest.skip("no C++ compiler to run the card's kernels here")
-    host = _Lost()
+    host = LostDevice()
     monkeypatch.setattr(card_work, "cuda_device", lambda process: host)
     p, boxes, rng = _sum(1)
     codes = _rows(rng, p.cardinalities, 9, 0.5)

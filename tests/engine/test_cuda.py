@@ -34,7 +34,7 @@ from expecta.engine.cuda import card_work
 from expecta.engine.cuda.pair_layout import PairLayout
 from expecta.engine.plan import Plan
 from expecta.engine.run import run_each
-from host_device import HostDevice
+from host_device import HostDevice, LostDevice
 
 ALGEBRAS = {
     "expectation": lambda phi: (Expectation(2), constants(Expectation(2), phi)),
@@ -231,14 +231,7 @@ class _Full(HostDevice):
         raise MemoryError
 
 
-class _Lost(HostDevice):
-    failures = (ConnectionError,)
-
-    def launch(self, kernel, grid, arguments):
-        raise ConnectionError("the card fell off the bus")
-
-
-@pytest.mark.parametrize(("kind", "says"), [(_Full, "memory is full"), (_Lost, "off the bus")])
+@pytest.mark.parametrize(("kind", "says"), [(_Full, "memory is full"), (LostDevice, "off the bus")])
 def test_a_card_that_fails_is_an_error_or_the_processor(monkeypatch, kind, says):
     if shutil.which("c++") is None:
         pytest.skip("no C++ compiler to run the card's kernels here")

@@ -14,7 +14,7 @@ from expecta.engine.cuda import card_work
 from expecta.learn.trees.expectation import TreeRows, expected_counts, log_likelihoods
 from expecta.learn.trees.layout import TreeLayout
 from expecta.learn.trees.tree import RootedTree
-from host_device import HostDevice
+from host_device import HostDevice, LostDevice
 
 STATES = [1, 3, 70]  # at most, at each node: one thread per lane, and several
 
@@ -116,17 +116,10 @@ def test_a_learner_learns_the_same(device):
     np.testing.assert_allclose(there.score_samples(frame), here, rtol=1e-9)
 
 
-class _Lost(HostDevice):
-    failures = (ConnectionError,)
-
-    def launch(self, kernel, grid, arguments):
-        raise ConnectionError("the card fell off the bus")
-
-
 def test_a_card_that_fails_is_an_error_or_the_processor(monkeypatch):
     if shutil.which("c++") is None:
         pytest.skip("no C++ compiler to run the card's kernels here")
-    host = _Lost()
+    host = LostDevice()
     monkeypatch.setattr(card_work, "cuda_device", lambda process: host)
     layout, theta, table, _ = _model(0, 7, 3, 50)
     with config_context(device="cuda"), pytest.raises(DeviceError, match="off the bus"):
