@@ -97,8 +97,8 @@ paper-quick: .venv/.bench
 	touch $@
 
 lint: setup
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check --no-cache .
+	$(BIN)/ruff format --check --no-cache .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
