@@ -40,7 +40,7 @@ scikit-learn, LightGBM, a random forest (50 trees, leaves of five rows). Ways to
   `multiple` had twenty draws, and twenty models, and `forest` five rounds where it has three. What
   the smaller numbers cost them was not measured.
 - `retrained`: the model fitted anew to the training rows and a copy with missing values *as the
-  test rows have them*, which the other ways do not know. It is no way to leave a model as it is,
+  test rows have them*, which the other ways do not know. It does not leave the model as it is,
   and is not ranked; [losses](losses.md) has it.
 
 A loss is the RMSE or the log-loss. Ranks are among the ways of the same table, seed, setting and
@@ -73,7 +73,7 @@ def claims(figures_: pd.DataFrame, seeds: pd.Series, folder: Path) -> str:
         "benchmarks/results/evaluation; not to be edited. Claims are about the even lines of the "
         "list of fifty public tables; the odd lines, on which defaults were chosen, and the nine "
         "tables of earlier evaluations stand beside them. So far "
-        f"{count_tables(len(seeds))} were looked at, divided into training and test rows by "
+        f"{count_tables(len(seeds))} were evaluated, divided into training and test rows by "
         f"{_between(seeds.min(), seeds.max())} each. Where others are better: "
         "[losses](losses.md).\n"
     )

@@ -14,15 +14,15 @@ from .tables import table
 FILE = "evaluation/lost.parquet"
 BY = ["half", "set", "training", "setting", "model"]
 WHY = """\
-A loss is told where it is beyond two standard errors, row by row over the test rows of a table; of
-ways that are equally good, chance alone would tell one in forty.
+A loss is listed where it is beyond two standard errors, row by row over the test rows of a table;
+of ways that are equally good, chance alone would list one in forty.
 What was tested of each:
 
 - *the model*: a circuit, or the expectation of another model under the same density, is at least as
   good as the winner. So predictions that good can be made under the density, by another model.
 - *the density*: no model under the density is as good as the winner, and
   [`density.check`](densities.md#can-i-trust-answers-under-this-density) on held-out rows names
-  pairs of columns, or groups, that it has wrong beyond chance; how many is told.
+  pairs of columns, or groups, that it has wrong beyond chance; the table says how many.
 - *not explained*: neither. The density agrees with held-out rows in all that was compared.
 """
 WHEN = """
