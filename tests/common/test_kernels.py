@@ -1,11 +1,13 @@
-"""Cached code is loaded without the compiler, which sets itself up where it is needed."""
+"""Cached code is loaded without the compiler, and that of another compiler is not."""
 
 import json
 import subprocess
 import sys
 
+import numba
 import numpy as np
 
+from expecta.common.kernels import _fingerprint
 from expecta.learn.weighted_rows import WeightedRows
 
 CODE = """
@@ -29,3 +31,11 @@ def test_cached_code_is_loaded_without_the_compiler():
     assert not compiler_is_set_up
     np.testing.assert_array_equal(there, here)
     np.testing.assert_allclose(compiled_total, np.sqrt(here).sum(), rtol=1e-12)
+
+
+def test_versions_of_numba_keep_code_of_their_own(monkeypatch):
+    fingerprint = _fingerprint.__wrapped__  # the other remembers
+    here = fingerprint(("engine",))
+    assert fingerprint(("engine",)) == here
+    monkeypatch.setattr(numba, "__version__", "0.0.0")
+    assert fingerprint(("engine",)) != here

@@ -68,6 +68,7 @@ from expecta import (
     config_context,
 )
 from expecta.common.trust import Trust
+from expecta.expected.wrap_model import classifies
 from expecta.readers import read_model, sklearn_trees
 
 NUMBERS = ["a", "b", "c"]
@@ -962,6 +963,23 @@ def test_anything_with_predict_is_sampled():
     truth = enumerated(BareClassifier(), expected, some, of("predict_proba"))
     assert np.all(np.abs(mean - truth) <= 5 * error + 1e-12)
     assert set(expected.predict(some)) <= {"low", "high"}
+
+
+class OlderRegressor(Bare):
+    """As CatBoost's before 1.2.8: no tags, and an attribute of classifiers."""
+
+    _estimator_type = "regressor"
+    classes_ = None
+
+
+@pytest.mark.parametrize("model", [Bare(), OlderRegressor(), LinearRegression()])
+def test_models_of_numbers_have_no_classes(model):
+    assert not classifies(model)
+
+
+@pytest.mark.parametrize("model", [BareClassifier(), LogisticRegression()])
+def test_models_of_classes_have_classes(model):
+    assert classifies(model)
 
 
 def test_rare_categories_are_drawn_as_they_are():

@@ -907,7 +907,12 @@ def glassy(kind, **options):
     return kind(**few | {"max_bins": 40, "max_interaction_bins": 8} | options)
 
 
-@pytest.mark.filterwarnings("ignore:Missing values", "ignore:For multi", "ignore:Interactions")
+@pytest.mark.filterwarnings(
+    "ignore:Missing values",
+    "ignore:For multi",
+    "ignore:Interactions",
+    "ignore:Detected multiclass",
+)
 class TestExplainableBoosting:
     @pytest.mark.parametrize("holes", [False, True])
     @pytest.mark.parametrize("task", ["real", "positive", "text", "three"])
@@ -942,7 +947,9 @@ class TestExplainableBoosting:
         form = ebm.read(model)
         lists = form.categories
         sound(form)
-        assert lists == {1: ["a", "b", "c", "d", "e"], 2: ["10", "20", "30", "40"]}
+        assert set(lists) == {1, 2}
+        assert lists[1] == ["a", "b", "c", "d", "e"]
+        assert [float(text) for text in lists[2]] == [10, 20, 30, 40]  # "10" or "10.0", by version
         strange = frame.astype({"kind": object})
         strange.loc[:20, "kind"] = "z"
         strange.loc[10:40, "grade"] = 77.0

@@ -42,7 +42,7 @@ def kernel(function: F) -> F:
 
     Numba ties a cached function to the time stamp of its own file. Our kernels call one another
     across files, so the cache is named after the text of all files of its folder and of the
-    engine, which it may call: another version of this package neither uses nor trips over it.
+    engine, which it may call, and of numba: another version neither uses nor trips over it.
     """
     if numba.config.DISABLE_JIT:
         return np.errstate(all="ignore")(function)
@@ -176,7 +176,8 @@ PLAIN_OPTIONS: dict[str, Any] = HELPER_OPTIONS | {"_nrt": False}
 
 @lru_cache
 def _fingerprint(folders: tuple[str, ...]) -> str:
-    digest, package = hashlib.sha256(), Path(__file__).parent.parent
+    digest = hashlib.sha256(numba.__version__.encode())  # numba would drop another version's code
+    package = Path(__file__).parent.parent
     for path in [
         Path(__file__),
         *(p for f in folders for p in sorted((package / f).rglob("*.py"))),

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import is_classifier
 
 from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
@@ -38,11 +37,16 @@ SPREAD_ROWS = 2000  # training rows that the model's own spread is taken over
 
 
 def classifies(model: Any) -> bool:
-    """Whether a model has classes; one that scikit-learn does not know shows them."""
+    """Whether a model has classes, by its tags, or by what it shows where it has none.
+
+    Not by ``is_classifier``: scikit-learn 1.7 warns of a model without tags and takes it for none.
+    """
     try:
-        return bool(is_classifier(model))
-    except (AttributeError, TypeError):  # it has no tags
-        return hasattr(model, "classes_")
+        kind = model.__sklearn_tags__().estimator_type
+    except (AttributeError, TypeError):
+        kind = getattr(model, "_estimator_type", None)  # older CatBoost has this
+        return hasattr(model, "classes_") if kind is None else kind == "classifier"
+    return kind == "classifier"
 
 
 class ModelCalls:

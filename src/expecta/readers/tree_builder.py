@@ -144,7 +144,7 @@ def float_below(threshold: float, kind: type[np.floating[Any]] = np.float64) -> 
 def category_positions(values: Iterable[Any], listed: Sequence[Any]) -> Floats:
     """Return the position of each value in a list of categories: NaN if missing, -1 if not listed.
 
-    Some libraries list all categories as text. There the number 3.0 is found as "3".
+    Some libraries list all categories as text. There the number 3.0 is found as "3", or as "3.0".
 
     >>> category_positions(["b", None, "c"], ["a", "b"]).tolist()
     [1.0, nan, -1.0]
@@ -160,7 +160,10 @@ def category_positions(values: Iterable[Any], listed: Sequence[Any]) -> Floats:
         # pandas' NA is neither the same as itself nor different
         if value is None or type(value).__name__ == "NAType" or value != value:
             return float("nan")
+        if not all_text:
+            return -1.0
         whole = isinstance(value, float | np.floating) and float(value).is_integer()
-        return known.get(str(int(value) if whole else value), -1.0) if all_text else -1.0
+        as_text = known.get(str(value), -1.0)
+        return known.get(str(int(value)), as_text) if whole else as_text
 
     return np.array([position(value) for value in values], dtype=np.float64)
