@@ -24,6 +24,8 @@ from expecta.tables import BooleanEncoder, Encoder
 from expecta.tables.encoder_files import ENCODER_FILE
 from expecta.tables.table import read_table
 
+# pandas 2 looks in `convert_dtypes` whether numbers are whole by a cast
+CASTS_OF_PANDAS = pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning:pandas")
 DAY = dt.date(2024, 2, 28)
 NOON = dt.datetime(2024, 2, 28, 12, 30)
 TABLE = {
@@ -589,6 +591,7 @@ def test_extreme_numbers():
     assert str(small.inverse_transform([[0], [-1]])["x"].dtype) == "UInt8"
 
 
+@CASTS_OF_PANDAS
 def test_the_largest_integers_come_back():
     frame = pl.DataFrame(
         {"i": [2**63 - 1, None, 5], "u": pl.Series([2**64 - 1, None, 5], dtype=pl.UInt64)}
@@ -730,6 +733,7 @@ POLARS = {
 }
 
 
+@CASTS_OF_PANDAS
 @settings(max_examples=60)
 @given(rows, options)
 def test_any_table(records, params):

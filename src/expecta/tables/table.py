@@ -302,6 +302,8 @@ def _from_series(name: str, series: nw.Series[Any]) -> Cells:
 
 def _from_arrow_texts(name: str, texts: Any) -> Cells:
     """Read a column of texts as `from_list` does; Python sees each distinct one once."""
+    if not len(texts):  # pyarrow 17 cannot combine no chunks of large texts
+        return from_list(name, [])
     encoded = texts.dictionary_encode().unify_dictionaries().combine_chunks()
     levels = from_list(name, encoded.dictionary.to_pylist())
     if levels.codes is None:  # nothing is known
