@@ -28,11 +28,11 @@ MODELS = ("linear", "boosting")
 
 def compute_losses(table: str, seed: int, out: Path) -> None:
     """The losses of each test row, by model, with the expecta of this process."""
+    from threadpoolctl import threadpool_limits
+
     from benchmarks.evaluation import data
     from benchmarks.evaluation.methods import Setting
     from benchmarks.evaluation.metrics import losses
-    from threadpoolctl import threadpool_limits
-
     from expecta import config_context
 
     with threadpool_limits(1), config_context(threads=1):
