@@ -923,3 +923,20 @@ def test_decimals_and_their_holes():
     table = {"d": [Decimal("1.5"), Decimal("NaN"), Decimal("2.5"), Decimal("1.5")] * 5}
     done = MPEImputer(Independent()).fit(table).transform(table)
     assert done["d"][:4] == [Decimal("1.5"), 1.5, Decimal("2.5"), Decimal("1.5")]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_all_columns_of_a_frame_are_filled_at_once(kind, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 8))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    table = {f"c{i}": column.tolist() for i, column in enumerate(X.T)}
+    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[kind](table)
+    imputer, calls, put = MPEImputer(Independent()).fit(frame), [], nw.DataFrame.with_columns
+    monkeypatch.setattr(
+        nw.DataFrame,
+        "with_columns",
+        lambda self, *given, **named: (calls.append(given), put(self, *given, **named))[1],
+    )
+    imputer.transform(frame)
+    assert len(calls) == 1

@@ -83,10 +83,12 @@ class Given(NamedTuple):
             found = [(items[i], fills.get(i)) for i in order]
             return {key: _into(old, fill) if fill else copy(old) for (key, old), fill in found}
         frame = nw.from_native(native.copy() if self.table.source == "pandas" else native)
+        names, series = frame.columns, []
         for index, fill in fills.items():
-            column = frame.get_column(frame.columns[index])
-            series = nw.from_native(_into(column.to_native(), fill), series_only=True)
-            frame = frame.with_columns(series.alias(column.name))
+            column = _into(frame.get_column(names[index]).to_native(), fill)
+            series.append(nw.from_native(column, series_only=True).alias(names[index]))
+        if series:
+            frame = frame.with_columns(series)  # all at once: each call looks at every column
         return frame.to_native() if order == sorted(order) else frame[:, order].to_native()
 
 
