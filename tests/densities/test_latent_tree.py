@@ -180,3 +180,21 @@ def test_a_weak_dependence_of_few_values_is_kept(seed):
         density.condition(region=name).marginal("bmi").mean for name in ("southeast", "northwest")
     )
     assert south - north > 0.6 * (means["southeast"] - means["northwest"])
+
+
+def test_what_a_column_is_is_asked_as_often_of_many_columns(monkeypatch):
+    asked = []
+
+    class Counted(LatentTree):
+        @property
+        def _ordered(self):
+            asked.append(self)
+            return super()._ordered
+
+    def times(columns):
+        table = np.random.default_rng(0).normal(size=(60, columns))
+        asked.clear()
+        Counted(states=1, random_state=0).fit(table)
+        return len(asked)
+
+    assert times(12) == times(3)

@@ -170,8 +170,9 @@ class LatentTree(TreeLearner):
     def _edge_groups(self) -> list[Ints]:
         """Join neighbouring bins of numbers to few of about equal weight; return their groups."""
         groups = [np.arange(card) for card in self.encoder_.cardinalities_.tolist()]
-        for variable in np.flatnonzero(self._ordered > MAX_EDGE_BINS).tolist():
-            bins = int(self._ordered[variable])
+        ordered = self._ordered
+        for variable in np.flatnonzero(ordered > MAX_EDGE_BINS).tolist():
+            bins = int(ordered[variable])
             counts = self.value_counts_[variable][:bins]
             middle = (np.cumsum(counts) - counts / 2) / max(counts.sum(), 1e-300)
             group = np.unique(np.floor(middle * MAX_EDGE_BINS), return_inverse=True)[1]
