@@ -18,6 +18,7 @@ from expecta import (
     random_regression,
 )
 from expecta.circuits import independent, linear
+from expecta.circuits.structure import Structure
 from expecta.common.errors import DomainError, FormatError
 from strategies import circuit_pairs, evidences
 from truth import Truth, draw
@@ -233,3 +234,22 @@ def test_offsets_have_the_shape_of_rows():
     assert alike == pytest.approx([(1 / (1 + np.exp(-1)) + 1 / (1 + np.exp(-2))) / 2] * 2)
     with pytest.raises(ValueError, match="offset has a finite number"):
         pair.expected([[-1, 0]], offset=[1.0, 2.0])
+
+
+def test_a_circuit_is_merged_once_and_single_nodes_are_not_compared(monkeypatch):
+    vtree = Vtree.balanced(6)
+    p, g = random_probabilistic(vtree, units=3, seed=0), random_regression(vtree, seed=0)
+    asked, merged = [], Structure.merged
+    monkeypatch.setattr(
+        Structure, "merged", lambda self, *given: (asked.append(self), merged(self, *given))[1]
+    )
+    pairs = [Pair(p, g.merged()) for _ in range(3)]
+    assert sum(structure is p.structure for structure in asked) == 2  # and for its properties
+    assert pairs[0].p.merged() is pairs[2].p.merged()
+    assert g.merged().merged() == g.merged()
+    compared = []
+    single = linear(vtree, [[0.0, 1.0]] * 6).structure
+    same, edges = merged(single, lambda first, last: compared.append(first) or b"")
+    assert same is single
+    assert np.array_equal(edges, np.arange(single.n_edges))
+    assert not compared

@@ -180,10 +180,20 @@ class ProbabilisticCircuit(Circuit):
         return ProbabilisticCircuit(s, log_weight).merged()
 
     def merged(self) -> ProbabilisticCircuit:
-        """Return the same distribution with equal nodes made one and zero weights dropped."""
+        """Return the same distribution with equal nodes made one and zero weights dropped.
+
+        Itself where there is nothing to do; made once otherwise.
+        """
+        return self if self._smaller is None else self._smaller
+
+    @cached_property
+    def _smaller(self) -> ProbabilisticCircuit | None:
+        """The merged circuit; None where that is this one."""
         structure, edges = self.structure.merged(
             lambda a, b: self.log_weight[a:b].tobytes(), self.log_weight > -np.inf
         )
+        if structure is self.structure:
+            return None
         return ProbabilisticCircuit(structure, self.log_weight[edges])
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -105,7 +105,10 @@ def determinism(structure: Structure, live: Bools) -> Verdict:
     s, edges = structure.merged(lambda first, last: b"", live)
     overlap: list[Bools | None] = [None] * len(s.vtree)  # None: any two nodes may overlap
     assumed = False
-    for v in range(len(s.vtree)):
+    n_nodes, n_edges = np.diff(s.node_start), np.diff(s.edge_start[s.node_start])
+    # a single node overlaps with itself, and with one edge nothing can be wrong in it
+    looked_at = np.where(s.vtree.variable >= 0, n_nodes > 1, n_edges > 1)
+    for v in np.flatnonzero(looked_at).tolist():
         first, last = int(s.node_start[v]), int(s.node_start[v + 1])
         mine = slice(int(s.edge_start[first]), int(s.edge_start[last]))
         owner, target = s.node_of_edge[mine] - first, s.target[mine]

@@ -52,6 +52,8 @@ class RegressionCircuit(Circuit):
     [3.0, 5.0]
     """
 
+    _is_merged = False  # whether it is known that no two nodes are equal
+
     def __init__(
         self,
         structure: Structure,
@@ -183,9 +185,15 @@ class RegressionCircuit(Circuit):
         return count[s.root] == total
 
     def merged(self) -> RegressionCircuit:
-        """Return the same function with equal nodes made one."""
-        structure, edges = self.structure.merged(lambda a, b: self.weight[a:b].tobytes())
-        return RegressionCircuit(structure, self.weight[edges], self.bias, link=self.link)
+        """Return the same function with equal nodes made one: itself where none are."""
+        if not self._is_merged:
+            structure, edges = self.structure.merged(lambda a, b: self.weight[a:b].tobytes())
+            if structure is not self.structure:
+                made = RegressionCircuit(structure, self.weight[edges], self.bias, link=self.link)
+                made._is_merged = True
+                return made
+            self._is_merged = True
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(RegressionCircuit, link=self.link), (self.structure, self.weight, self.bias)

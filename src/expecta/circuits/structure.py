@@ -232,7 +232,8 @@ class Structure:
         # Node -> its representative; element -> its representative.
         node_rep = np.arange(self.n_nodes)
         element_rep = np.arange(self.n_elements)
-        for v in range(len(tree)):
+        several = (np.diff(self.node_start) > 1) | (np.diff(self.element_start) > 1)
+        for v in np.flatnonzero(several).tolist():  # a single one equals no other
             elements = np.arange(self.element_start[v], self.element_start[v + 1])
             if len(elements):
                 pair = node_rep[self.left[elements]] * self.n_nodes + node_rep[self.right[elements]]
@@ -250,6 +251,8 @@ class Structure:
     def _select(self, node_rep: Ints, element_rep: Ints, keep: Bools) -> tuple[Structure, Ints]:
         """Keep what the root reaches through representatives and kept edges."""
         tree = self.vtree
+        if self._all_used(node_rep, element_rep, keep):
+            return self, np.arange(self.n_edges)
         node_used = np.zeros(self.n_nodes, np.bool_)
         element_used = np.zeros(self.n_elements, np.bool_)
         node_used[self.root] = True
@@ -281,6 +284,20 @@ class Structure:
             target=target,
         )
         return structure, edges
+
+    def _all_used(self, node_rep: Ints, element_rep: Ints, keep: Bools) -> bool:
+        """Whether nothing is merged or dropped, and all nodes and elements have a use.
+
+        Uses lie above what they use, so that all of them then lead to the root.
+        """
+        node_used = np.zeros(self.n_nodes, np.bool_)
+        element_used = np.zeros(self.n_elements, np.bool_)
+        node_used[self.left] = node_used[self.right] = node_used[self.root] = True
+        element_used[self.target[~self.edge_at_leaf]] = True
+        same = np.array_equal(node_rep, np.arange(self.n_nodes)) and np.array_equal(
+            element_rep, np.arange(self.n_elements)
+        )
+        return bool(same and keep.all() and node_used.all() and element_used.all())
 
     def same_as(self, other: Structure) -> bool:
         """Whether two structures are equal, array by array.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from expecta.circuits import builders
+from expecta.circuits.constructions import linear
 from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Floats
 from expecta.learn.regression.contexts import ContextModels
@@ -78,7 +80,6 @@ class Growth:
         else:
             self.contexts.add(all_rows, np.arange(len(table.curves)), shared, FREE, k)
             self.contexts.all[0].theta[0] = loss.start(table.y, weight)
-        self.root = additive_circuit(table.vtree, table.cardinalities, n)
         self.made: Splits = []
         self._estimates: dict[int, _Estimate] = {}  # by identity of the element
         self._penalties: dict[tuple[int, int], Penalty] = {}  # by range of variables
@@ -111,6 +112,11 @@ class Growth:
         self.g = product(by_row, theta)
 
     # -- splits -----------------------------------------------------------------------
+
+    @cached_property
+    def root(self) -> LeafNode | OrNode:
+        """The gates, additive until they are split."""
+        return additive_circuit(self.table.vtree, self.table.cardinalities, len(self.table.y))
 
     @property
     def n_splits(self) -> int:
@@ -263,6 +269,9 @@ class Growth:
                 theta = context.theta[start : start + basis.shape[1]]
                 tables[number, int(self.table.order[position])] = basis @ theta
                 start += basis.shape[1]
+        if len(self.contexts.all) == 1:  # nothing is split
+            of_variable = [tables[0, x] for x in range(len(self.table.order))]
+            return linear(self.table.vtree, of_variable, bias=constants[0], link=link).merged()
         built: dict[int, builders.Leaf | builders.SketchedOr] = {}
 
         def build(node: LeafNode | OrNode) -> builders.Leaf | builders.SketchedOr:
