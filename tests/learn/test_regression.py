@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from expecta import Vtree, config_context
-from expecta.learn.regression import LOSSES, Curve, grow, row_features
+from expecta import RegressionCircuit, Vtree, config_context
+from expecta.circuits import leaf
+from expecta.circuits import node as circuit_node
+from expecta.learn.regression import LOSSES, Curve, grow, row_features, screening
+from expecta.learn.regression import growth as growth_module
 from expecta.learn.regression.curves import MAX_GROUPS
-from expecta.learn.regression.gates import LeafNode, every_element
+from expecta.learn.regression.gates import LeafNode, additive_circuit, every_element
 from expecta.learn.regression.growth import FREE, Growth
 from expecta.learn.regression.held_out_trials import HeldOutLosses, Trial, smallest
 from expecta.learn.regression.newton import Problem, minimise
@@ -27,6 +30,7 @@ from expecta.learn.regression.row_features import (
     restricted,
     transposed,
 )
+from expecta.learn.regression.screening import ScreenedFeatures
 from expecta.learn.regression.splits import GrowthOptions, Proposal, SplitSide
 from strategies import vtrees
 
@@ -703,3 +707,52 @@ def test_the_smallest_circuit_close_to_the_best_is_taken(gain, noise, least, tak
             self._of_rows = of_size
 
     assert smallest([Grown()], least) == taken
+
+
+def test_a_growth_without_splits_makes_no_gates(monkeypatch):
+    X, y, cards = interacting(60)
+    made = []
+    monkeypatch.setattr(
+        growth_module, "additive_circuit", lambda *given: made.append(additive_circuit(*given))
+    )
+    grown = learn(X, y, cards, max_splits=0)
+    assert not made
+    monkeypatch.undo()
+    monkeypatch.setattr(Growth, "circuit", circuit_of_gates)
+    assert learn(X, y, cards, max_splits=0).circuit == grown.circuit
+
+
+def circuit_of_gates(growth, link="identity"):
+    """Write an additive circuit gate by gate."""
+    (context,) = growth.contexts.all
+    tables, start = {}, 1
+    for place, basis in zip(context.positions, context.bases, strict=True):
+        tables[growth.table.order[place]] = basis @ context.theta[start : start + basis.shape[1]]
+        start += basis.shape[1]
+
+    def build(node):
+        if isinstance(node, LeafNode):
+            return leaf(node.variable, list(tables[node.variable]))
+        (element,) = node.elements
+        return circuit_node((0.0, build(element.left), build(element.right)))
+
+    table = growth.table
+    return RegressionCircuit.build(
+        table.vtree, build(growth.root), table.cardinalities, bias=context.theta[0], link=link
+    )
+
+
+def test_variables_are_ordered_once_for_each_set_of_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.integers(3, size=(80, 12))
+    y = (X[:, 0] - X[:, 1] + rng.normal(size=80))[:, None]
+    monkeypatch.setattr(screening, "MAX_VARIABLES", 10)
+    monkeypatch.setattr(screening, "N_KEPT", (2, 4, 8))
+    weights, order = [], ScreenedFeatures._strongest
+    monkeypatch.setattr(
+        ScreenedFeatures,
+        "_strongest",
+        lambda self, weight: (weights.append(weight.tobytes()), order(self, weight))[1],
+    )
+    learn(X, y, [3] * 12, fold=np.arange(80) % 4, max_splits=0)
+    assert len(weights) == len(set(weights)) == 5

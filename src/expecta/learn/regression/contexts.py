@@ -43,6 +43,8 @@ class Shrinkage:
         data: list[Floats] = [np.array([constant])]
         first = 1
         for curve in curves:
+            if not curve.size:
+                continue
             form = curve.entries
             lengths.append(form.lengths)
             indices.append(first + form.columns)

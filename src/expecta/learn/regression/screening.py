@@ -29,6 +29,7 @@ class ScreenedFeatures:
         self._whole, self._curves, self._loss, self._pull = whole, curves, loss, pull
         self.n_kept = N_KEPT[0] if len(curves) > MAX_VARIABLES else None
         self._tables: dict[tuple[int, bytes], FeatureTable] = {}
+        self._orders: dict[bytes, Ints] = {}  # variables, the strongest first, by rows' weights
 
     def choose(self, held_out_loss: Callable[[], float]) -> None:
         """Keep as many variables as make the held-out loss least; it is asked for each number."""
@@ -46,7 +47,9 @@ class ScreenedFeatures:
             return self._whole
         key = self.n_kept, weight.tobytes()
         if key not in self._tables:
-            kept = set(self._strongest(weight)[: self.n_kept].tolist())
+            if key[1] not in self._orders:
+                self._orders[key[1]] = self._strongest(weight)
+            kept = set(self._orders[key[1]][: self.n_kept].tolist())
             curves = [
                 curve if variable in kept else Curve.none(len(curve.basis))
                 for variable, curve in enumerate(self._curves)

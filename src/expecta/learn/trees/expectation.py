@@ -168,14 +168,12 @@ class _Run:
             lam=np.empty(int(lam_start[-1])),
             lam_start=lam_start,
             message=message,
-            inverse=message,
+            inverse=message,  # is not read on the way up
             message_start=message_start,
             log_scale=np.empty(len(patterns.value)),
         )
-        patterns_up(TreePass(tables, patterns, shared))
-        possible = message > 0
-        inverse = np.where(possible, 1.0 / np.where(possible, message, 1.0), 0.0)
-        self.tree = TreePass(tables, patterns, shared._replace(inverse=inverse))
+        self.tree = TreePass(tables, patterns, shared)
+        patterns_up(self.tree)
 
     def up(self, rows: Ints) -> Floats:
         """Return the log-likelihoods of rows."""
@@ -185,6 +183,9 @@ class _Run:
     def down(self, rows: Ints) -> tuple[DownSums, Floats]:
         """Return the sums over rows, through all nodes, and the rows' log-likelihoods."""
         tables, patterns, shared = self.tree
+        message = shared.message
+        inverse = np.divide(1.0, message, out=np.zeros_like(message), where=message > 0)
+        self.tree = TreePass(tables, patterns, shared._replace(inverse=inverse))
         sizes = (len(shared.message), int(tables.a_start[-1]), len(tables.leaf))
         parts = DownSums(*(np.zeros((self._n_parts(rows), size)) for size in sizes))
         log_likelihood = self._visit(rows, parts, learn=True)
