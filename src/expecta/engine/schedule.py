@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +11,19 @@ from expecta.common.arrays import Floats, Ints
 from expecta.engine.plan import Plan
 from expecta.engine.row_patterns import Patterns
 from expecta.engine.state_tables import StateTables
-from expecta.engine.walk import STEP_FIELDS
+from expecta.engine.walk import (
+    CHILD,
+    CHILD_AT,
+    CHILD_FIELDS,
+    CHILD_MAP,
+    CHILD_STRIDE,
+    LANES,
+    OUT,
+    OUT_STRIDE,
+    STATES,
+    STEP_FIELDS,
+    VERTEX,
+)
 
 CACHE_BYTES = 2 * 1024 * 1024  # that a block of rows should need at a typical layer
 MIN_LANES, MAX_LANES = 16, 48
@@ -76,24 +89,38 @@ class _Space:
     """First-fit allocation in one long array."""
 
     end: int = 0
-    free: list[list[int]] = field(default_factory=list)  # [start, size], by start
+    free: list[tuple[int, int]] = field(default_factory=list)  # (start, size), by start
 
     def take(self, size: int) -> int:
         for i, (at, room) in enumerate(self.free):
-            if room >= size:
-                self.free[i] = [at + size, room - size]
+            if room > size:
+                self.free[i] = at + size, room - size
+                return at
+            if room == size:
+                del self.free[i]
                 return at
         self.end += size
         return self.end - size
 
     def give(self, at: int, size: int) -> None:
-        holes = sorted([*(h for h in self.free if h[1]), [at, size]])
-        self.free = []
-        for hole in holes:
-            if self.free and sum(self.free[-1]) == hole[0]:
-                self.free[-1][1] += hole[1]
-            else:
-                self.free.append(hole)
+        free = self.free
+        i = bisect.bisect_left(free, (at, 0))
+        if i < len(free) and free[i][0] == at + size:
+            size += free.pop(i)[1]
+        if i and sum(free[i - 1]) == at:
+            free[i - 1] = free[i - 1][0], free[i - 1][1] + size
+        else:
+            free.insert(i, (at, size))
+
+
+@dataclass
+class _Memory:
+    """Where each layer is kept, and where the layers of one shared subtree end."""
+
+    at: Ints  # (vtree nodes,)
+    cuts: list[int]  # among the shared layers, in order
+    shared_size: int
+    local_size: int
 
 
 def schedule(
@@ -105,70 +132,96 @@ def schedule(
     lanes: int,
 ) -> Schedule:
     """Put the layers in order and give each its place. Cost: linear in the vtree."""
-    tree = plan.vtree
-    rows, count = sizes.rows.tolist(), patterns.number.tolist()
-    left, right, variable = tree.left.tolist(), tree.right.tolist(), tree.variable.tolist()
-    parent = tree.parent.tolist()
-    maps_of_patterns = patterns.pattern_of.size  # pattern_of comes first in the maps
-    at: list[int] = [0] * len(tree)
-    space, slots = _Space(), _Space()
-    weights: list[Floats] = []
-    exponents: list[Floats] = []
-    states_end = 0
-    group: list[list[int]] = []
-    groups: list[Ints] = []
-    upper: list[list[int]] = []
-
-    def child(v: int, c: int, side: int) -> list[int]:
-        if not count[c]:
-            return [at[c], 0, 0]
-        if count[v]:  # a pattern knows its children's patterns
-            where = maps_of_patterns + int(patterns.child_at[v]) + side * count[v]
-        else:
-            where = int(patterns.row[c]) * n_rows
-        return [at[c], count[c], where]
-
-    for v in plan.order.tolist():
-        lane_count = count[v] or -1
-        if variable[v] >= 0:
-            first = int(patterns.child_at[v])
-            used = tables.some(variable[v], patterns.children[first : first + count[v]])
-            source = [states_end, 0, 0, 0, 0, 0]
-            weights.append(used[0])
-            exponents.append(used[1])
-            states_end += used[0].size
-        else:
-            source = child(v, left[v], 0) + child(v, right[v], 1)
-        if count[v]:
-            at[v] = space.take(rows[v] * count[v])
-            group.append([v, lane_count, at[v], count[v], *source])
-            if variable[v] < 0:
-                for c in (left[v], right[v]):
-                    space.give(at[c], rows[c] * count[c])
-            if parent[v] < 0 or not count[parent[v]]:  # a shared subtree is complete
-                groups.append(np.array(group))
-                group = []
-                space = _Space(space.end)
-        else:
-            is_root = parent[v] < 0
-            at[v] = space.take(rows[v] * n_rows) if is_root else slots.take(rows[v] * lanes)
-            upper.append([v, lane_count, at[v], n_rows if is_root else 0, *source])
-            for c in (left[v], right[v]):
-                if not count[c]:
-                    slots.give(at[c], rows[c] * lanes)
-    largest = max(rows)
+    memory = _memory(plan, sizes.rows, patterns.number, n_rows, lanes)
+    steps = _steps(plan, patterns, tables, memory.at, n_rows)
+    shared = patterns.number[plan.order] > 0
+    groups = np.split(steps[shared], memory.cuts[:-1]) if memory.cuts else []
+    largest = int(np.max(sizes.rows))
     needed = [largest, largest, int(np.max(sizes.elements)), int(np.max(sizes.halves)), largest]
-    room = slots.end + lanes * np.concatenate([[0], np.cumsum(needed)])
-    above = np.array(upper, np.int64).reshape(-1, STEP_FIELDS)
+    room = memory.local_size + lanes * np.concatenate([[0], np.cumsum(needed)])
+    above = steps[~shared]
+    states = _state_cells(plan, patterns, tables)
     return Schedule(
         groups=groups,
-        group_cost=[int((sizes.cost[g[:, 0]] * g[:, 1]).sum()) for g in groups],
+        group_cost=[int((sizes.cost[g[:, VERTEX]] * g[:, LANES]).sum()) for g in groups],
         upper=above,
-        upper_cost=int(sizes.cost[above[:, 0]].sum()),
-        shared_size=space.end,
+        upper_cost=int(sizes.cost[above[:, VERTEX]].sum()),
+        shared_size=memory.shared_size,
         local_size=int(room[-1]) + lanes * sizes.small,
         room=room,
-        states=np.concatenate(weights + exponents),
-        root_at=at[tree.root],
-        root_lanes=count[tree.root] or n_rows,
+        states=np.concatenate([tables.weight[states], tables.exponent[states]]),
+        root_at=int(memory.at[plan.vtree.root]),
+        root_lanes=int(patterns.number[plan.vtree.root]) or n_rows,
     )
+
+
+def _memory(plan: Plan, rows: Ints, number: Ints, n_rows: int, lanes: int) -> _Memory:
+    """Give each layer its place, which is free again once its parent is done."""
+    tree = plan.vtree
+    left, right, parent = tree.left.tolist(), tree.right.tolist(), tree.parent.tolist()
+    count, inner = number.tolist(), (tree.variable < 0).tolist()
+    size = (rows * np.where(number > 0, number, lanes)).tolist()
+    at, cuts, n_shared = [0] * len(tree), [], 0
+    space, slots = _Space(), _Space()
+    for v in plan.order.tolist():
+        if count[v]:
+            at[v] = space.take(size[v])
+            if inner[v]:
+                space.give(at[left[v]], size[left[v]])
+                space.give(at[right[v]], size[right[v]])
+            n_shared += 1
+            if parent[v] < 0 or not count[parent[v]]:  # a shared subtree is complete
+                cuts.append(n_shared)
+                space = _Space(space.end)
+        else:
+            at[v] = slots.take(size[v]) if parent[v] >= 0 else space.take(int(rows[v]) * n_rows)
+            for c in (left[v], right[v]):
+                if not count[c]:
+                    slots.give(at[c], size[c])
+    return _Memory(np.array(at), cuts, space.end, slots.end)
+
+
+def _steps(plan: Plan, patterns: Patterns, tables: StateTables, at: Ints, n_rows: int) -> Ints:
+    """Write what the walk reads of each layer, in order.  # (steps, STEP_FIELDS)."""
+    tree, v, number = plan.vtree, plan.order, patterns.number
+    count, child_at = number[v], patterns.child_at[v]
+    steps = np.zeros((len(v), STEP_FIELDS), np.int64)
+    steps[:, VERTEX] = v
+    steps[:, LANES] = np.where(count > 0, count, -1)
+    steps[:, OUT] = at[v]
+    steps[:, OUT_STRIDE] = np.where((count > 0) | (tree.parent[v] >= 0), count, n_rows)
+    inner = tree.variable[v] < 0
+    v, count, child_at = v[inner], count[inner], child_at[inner]
+    maps_of_patterns = patterns.pattern_of.size  # pattern_of comes first in the maps
+    for side, children in enumerate((tree.left[v], tree.right[v])):
+        # a pattern knows its children's patterns
+        where = np.where(
+            count > 0,
+            maps_of_patterns + child_at + side * count,
+            patterns.row[children] * n_rows,
+        )
+        first = CHILD + CHILD_FIELDS * side
+        steps[inner, first + CHILD_AT] = at[children]
+        steps[inner, first + CHILD_STRIDE] = number[children]
+        steps[inner, first + CHILD_MAP] = np.where(number[children] > 0, where, 0)
+    leaves = plan.order[~inner]
+    cells = number[leaves] * tables.n_values[tree.variable[leaves]]
+    steps[~inner, STATES] = np.cumsum(cells) - cells  # where the states of its evidence begin
+    return steps
+
+
+def _state_cells(plan: Plan, patterns: Patterns, tables: StateTables) -> Ints:
+    """Return the cells of the tables of states that leaves take, in the order of their steps."""
+    variable = plan.vtree.variable[plan.order]
+    leaves, variable = plan.order[variable >= 0], variable[variable >= 0]
+    count = patterns.number[leaves]
+    state = patterns.children[_ranges(patterns.child_at[leaves], count)]
+    n_values: Ints = np.repeat(tables.n_values[variable], count)
+    first: Ints = np.repeat(tables.start[variable], count)
+    return _ranges(np.asarray(first + state * n_values, np.int64), n_values)
+
+
+def _ranges(first: Ints, length: Ints) -> Ints:
+    """Return several ranges, one after the other."""
+    end = np.cumsum(length)
+    return np.asarray(np.repeat(first - end + length, length) + np.arange(int(length.sum())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -31,11 +32,10 @@ class StateTables:
         """Read the evidence. Cost: the cells of its states, unless they are as they were."""
         return cls(evidence, *_kept_tables(evidence.states))
 
-    def some(self, variable: int, states: Ints) -> tuple[Floats, Floats]:
-        """Return weights and exponents of some states of a variable, one after the other."""
-        cells, shape = slice(*self.start[variable : variable + 2]), (self.n_states[variable], -1)
-        weight, exponent = self.weight[cells].reshape(shape), self.exponent[cells].reshape(shape)
-        return weight[states].reshape(-1), exponent[states].reshape(-1)
+    @cached_property
+    def n_values(self) -> Ints:
+        """How many values each variable has.  # (variables,)."""
+        return np.asarray(np.diff(self.start) // self.n_states)
 
     def log_scale(self) -> Floats:
         """Return the logarithm of the greatest weights of each row, multiplied.  # (rows,)."""
