@@ -33,6 +33,7 @@ from expecta.estimators.training import (
 from expecta.expected.expected_model import ExpectedModel
 from expecta.expected.learned_circuit import LearnedCircuit
 from expecta.learn.regression import LOSSES, MAX_VARIABLES, GrownCircuit, grow
+from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.noise_variance import NoiseVariance
 from expecta.queries.pair import Pair
 from expecta.tables import Encoder
@@ -200,7 +201,14 @@ class CircuitEstimator(ExpectedEstimator):
         return Training(full, origin, weight[origin] / times, fold, times)
 
     def _grow(
-        self, training: Training, y: Floats, loss: str, seeds: Seeds, *, keep_folds: bool
+        self,
+        training: Training,
+        curves: Sequence[Curve],
+        y: Floats,
+        loss: str,
+        seeds: Seeds,
+        *,
+        keep_folds: bool,
     ) -> GrownCircuit:
         """Learn the circuit.
 
@@ -209,7 +217,6 @@ class CircuitEstimator(ExpectedEstimator):
         """
         begin_stage("circuit")
         penalties = check_penalties(self.penalties)
-        curves = column_curves(self.encoder_)
         n_rows = len(np.unique(training.origin))
         tested = n_rows >= CHOICE_ROWS
         choices: dict[str, Any] = {"penalties": [DEFAULT_PENALTY], "max_splits": 0}
@@ -284,7 +291,8 @@ class CircuitEstimator(ExpectedEstimator):
         codes = model.encoder_.codes(table)
         training = model._training(codes, weight, np.zeros(len(y), np.int64), seeds)
         training = training._replace(fold=None)
-        grown = model._grow(training, y[:, None], "squared", seeds, keep_folds=False)
+        curves = column_curves(model.encoder_)
+        grown = model._grow(training, curves, y[:, None], "squared", seeds, keep_folds=False)
         model.pair_ = Pair(model.refined_.circuit, grown.circuit)
         return model
 

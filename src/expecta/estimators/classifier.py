@@ -17,7 +17,7 @@ from expecta.common.errors import DomainError
 from expecta.common.progress import in_stages
 from expecta.estimators.circuit_estimator import DEFAULT_PENALTY, STAGES, CircuitEstimator
 from expecta.estimators.fit_error import CircuitParts
-from expecta.estimators.training import Seeds
+from expecta.estimators.training import Seeds, column_curves
 from expecta.expected.learned_circuit import LearnedCircuit
 from expecta.queries.pair import Pair
 from expecta.queries.spectral import check_tolerance
@@ -129,7 +129,8 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         codes = self.encoder_.codes(table)
         training = self._training(codes, weight, number, seeds)
         targets = np.eye(k)[number][:, 1:] if k == 2 else np.eye(k)[number]
-        grown = self._grow(training, targets, "logistic", seeds, keep_folds=False)
+        curves = column_curves(self.encoder_)
+        grown = self._grow(training, curves, targets, "logistic", seeds, keep_folds=False)
         self.pair_ = Pair(self.refined_.circuit, grown.circuit)
         self._parts = CircuitParts(codes, weight, finer, training, targets, "logistic", grown)
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -39,6 +40,7 @@ from expecta.expected.learned_circuit import LearnedCircuit, affordable_rows
 from expecta.expected.target_scale import PLAIN, TargetScale
 from expecta.expected.target_values import TargetValues
 from expecta.learn.regression import GrownCircuit
+from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.noise_variance import KNOTS, CodedRows, NoiseVariance, learn_noise
 from expecta.learn.weighted_rows import WeightedRows
 from expecta.queries.pair import Pair
@@ -193,7 +195,10 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         finer = self._learn_density(table, weight, seeds)
         codes = self.encoder_.codes(table)
         training = self._training(codes, weight, np.zeros(len(target), np.int64), seeds)
-        scaled, grown, fit = self._choose_scale(scales, target, weight, training, seeds)
+        shared = CodedRows(codes, column_curves(self.encoder_, knots=KNOTS))
+        scaled, grown, fit = self._choose_scale(
+            scales, target, weight, training, shared.curves, seeds
+        )
         parts = CircuitParts(codes, weight, finer, training, scaled.y[:, None], "squared", grown)
         self._parts = parts._replace(
             unit=scaled.unit, centre=scaled.centre, excess=self.mean_excess_
@@ -203,7 +208,15 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         values = TargetValues.of(target)
         spread = values.spread(target, np.random.default_rng([seeds.calibration, 2]))
         noise, judged = self._judge(
-            table, codes, scaled, scaled.scaled(spread), weight, training, grown.folds, finer, seeds
+            table,
+            shared,
+            scaled,
+            scaled.scaled(spread),
+            weight,
+            training,
+            grown.folds,
+            finer,
+            seeds,
         )
         self.noise_, self.log_noise_ = noise * scaled.unit, None
         if scaled.scale != PLAIN:
@@ -224,21 +237,23 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         target: Floats,
         weight: Floats,
         training: Training,
+        noise_curves: Sequence[Curve],
         seeds: Seeds,
     ) -> tuple[ScaledTarget, GrownCircuit, HeldOutFit | None]:
         """Grow a circuit for the target on each scale, and return the best of them.
 
         Sets ``mean_excess_``, and what was chosen for the circuit.
         """
-        curves = column_curves(self.encoder_, knots=KNOTS)
+        curves = column_curves(self.encoder_)
         before, trials = self.subsampled_, []
         for scale in scales:
             self.subsampled_ = before
             scaled = ScaledTarget.of(scale, target, weight)
-            grown = self._grow(training, scaled.y[:, None], "squared", seeds, keep_folds=True)
+            y = scaled.y[:, None]
+            grown = self._grow(training, curves, y, "squared", seeds, keep_folds=True)
             fit = None
             if scales != [PLAIN] and training.fold is not None:
-                fit = judge_scale(target, scaled, training, grown.folds, curves, seeds.folds)
+                fit = judge_scale(target, scaled, training, grown.folds, noise_curves, seeds.folds)
             trials.append((scaled, grown, fit))
         plain, other = trials[0][2], trials[-1][2]
         if plain is not None and other is not None and len(trials) > 1:
@@ -252,7 +267,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
     def _judge(
         self,
         table: Table,
-        codes: Ints,
+        shared: CodedRows,
         scaled: ScaledTarget,
         spread: Floats,
         weight: Floats,
@@ -282,8 +297,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         few = np.count_nonzero(weight) < DEPENDENT_ROWS
         relearn = n > 0 and few and self.density_ is not self.density
         held_out: list[HeldOut] = []
-        shared = CodedRows(codes, column_curves(self.encoder_, knots=KNOTS))
-        coarse = finer.coarse_rows(codes)
+        coarse = finer.coarse_rows(shared.codes)
         residual, counted = np.zeros((2, len(y)))
         for number, g in enumerate(folds):
             rows = np.unique(training.origin[training.fold == number])

@@ -9,6 +9,7 @@ held-out likelihood of y, if that is beyond chance and the means err no more tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -99,7 +100,7 @@ def judge_scale(
     scaled: ScaledTarget,
     training: Training,
     folds: list[RegressionCircuit],
-    curves: list[Curve],
+    curves: Sequence[Curve],
     seed: int,
 ) -> HeldOutFit:
     """Judge the circuits of folds on rows that they did not learn from, and learn the excess.

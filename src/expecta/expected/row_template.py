@@ -107,13 +107,14 @@ class RowTemplate:
                     f"there are {len(table.names)} columns, and the density learned from "
                     f"{len(self.order)}: {', '.join(self.order[:5])} ..."
                 )
-            return [self.order.index(name) for name in self.columns]
-        absent = [name for name in self.columns if name not in table.names]
+            return _positions(self.columns, self.order)
+        absent = set(self.columns).difference(table.names)
         if absent:
+            first = next(name for name in self.columns if name in absent)
             raise DomainError(
-                f"there is no column {absent[0]!r}; pass a column of None if it is unknown"
+                f"there is no column {first!r}; pass a column of None if it is unknown"
             )
-        return [table.names.index(name) for name in self.columns]
+        return _positions(self.columns, table.names)
 
     def known(self, table: Table) -> Bools:
         """Whether each cell is known, or a missing value that is a value.  # (rows, columns)."""
@@ -198,6 +199,11 @@ class RowTemplate:
                 values[known] = own[rows[known]]
             columns[i] = frames.marked(values, self.marks.get(i))
         return frames.put_columns(frames.take(self.rows, np.zeros(len(rows), np.intp)), columns)
+
+
+def _positions(names: Sequence[str], among: Sequence[str]) -> list[int]:
+    position = {name: i for i, name in enumerate(among)}
+    return [position[name] for name in names]
 
 
 def representative_rows(table: Table, complete: Bools, n: int) -> Ints:
