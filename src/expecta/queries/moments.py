@@ -41,9 +41,12 @@ def expectation(pair: Pair, X: Rows, on_impossible: str) -> Floats:
 def predict(g: RegressionCircuit, plan: Plan, X: Rows) -> Floats:
     """Evaluate g on complete rows; ``plan`` pairs it with the counting measure."""
     evidence = as_evidence(X, g.cardinalities)
+    certain: dict[int, Bools] = {}  # which states of a table are one value: variables share tables
     for variable, (states, codes) in enumerate(zip(evidence.states, evidence.codes, strict=True)):
-        known = (np.count_nonzero(states, axis=1) == 1)[codes]
-        if not np.all(known):
+        if id(states) not in certain:
+            certain[id(states)] = np.count_nonzero(states, axis=1) == 1
+        known = certain[id(states)][codes]
+        if not known.all():
             raise DomainError(
                 f"row {int(np.argmin(known))} does not say what variable {variable} is; "
                 f"a prediction needs complete rows, Pair(p, g).expectation(X) does not"
