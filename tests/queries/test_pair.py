@@ -236,20 +236,67 @@ def test_offsets_have_the_shape_of_rows():
         pair.expected([[-1, 0]], offset=[1.0, 2.0])
 
 
-def test_a_circuit_is_merged_once_and_single_nodes_are_not_compared(monkeypatch):
+def test_a_circuit_is_merged_once(monkeypatch):
     vtree = Vtree.balanced(6)
     p, g = random_probabilistic(vtree, units=3, seed=0), random_regression(vtree, seed=0)
     asked, merged = [], Structure.merged
     monkeypatch.setattr(
-        Structure, "merged", lambda self, *given: (asked.append(self), merged(self, *given))[1]
+        Structure, "merged", lambda self, *a, **b: (asked.append(self), merged(self, *a, **b))[1]
     )
     pairs = [Pair(p, g.merged()) for _ in range(3)]
-    assert sum(structure is p.structure for structure in asked) == 2  # and for its properties
+    assert sum(structure is p.structure for structure in asked) == 1
     assert pairs[0].p.merged() is pairs[2].p.merged()
     assert g.merged().merged() == g.merged()
-    compared = []
-    single = linear(vtree, [[0.0, 1.0]] * 6).structure
-    same, edges = merged(single, lambda first, last: compared.append(first) or b"")
-    assert same is single
-    assert np.array_equal(edges, np.arange(single.n_edges))
-    assert not compared
+
+
+def test_nodes_that_cannot_be_equal_are_not_compared():
+    vtree = Vtree.balanced(6)
+    p, g = random_probabilistic(vtree, units=3, seed=0), linear(vtree, [[0.0, 1.0]] * 6)
+    for structure, parameter in ((p.structure, p.log_weight), (g.structure, g.weight)):
+        assert not any(structure._alike_nodes(np.array(parameter).reshape(-1, 1).view(np.int64)))
+        same, edges = structure.merged(parameter)
+        assert same is structure
+        assert np.array_equal(edges, np.arange(structure.n_edges))
+
+
+@given(st.integers(0, 2**31), st.booleans())
+@some
+def test_merging_is_what_comparing_all_nodes_gives(seed, alike):
+    """Against a slow merge of the same circuit: nodes are equal if all below them is."""
+    rng = np.random.default_rng(seed)
+    vtree = Vtree.random(5, seed=rng)
+    p = random_probabilistic(vtree, units=3, seed=rng)
+    s = p.structure
+    weight = rng.integers(2, size=s.n_edges).astype(float) if alike else rng.random(s.n_edges)
+    keep = rng.random(s.n_edges) < (1.0 if rng.random() < 0.5 else 0.9)
+    keep[s.edge_start[:-1]] = True
+    made, edges = s.merged(weight, keep)
+    below: dict[int, object] = {}
+
+    def key(structure, weight, keep, n, known):
+        if n not in known:
+            parts = range(structure.edge_start[n], structure.edge_start[n + 1])
+            known[n] = (
+                structure.layer_of_node[n],
+                tuple(
+                    (
+                        weight[e],
+                        int(structure.target[e])
+                        if structure.edge_at_leaf[e]
+                        else tuple(
+                            key(structure, weight, keep, int(side[structure.target[e]]), known)
+                            for side in (structure.left, structure.right)
+                        ),
+                    )
+                    for e in parts
+                    if keep[e]
+                ),
+            )
+        return known[n]
+
+    every = np.ones(made.n_edges, bool)
+    root = key(made, weight[edges], every, made.root, below)
+    assert root == key(s, weight, keep, s.root, {})
+    assert len(below) == made.n_nodes  # the root reaches all of them
+    if keep.all():
+        assert len(set(below.values())) == made.n_nodes  # and no two are equal

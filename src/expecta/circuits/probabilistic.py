@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.circuits.builders import Leaf, SketchedOr, assemble
-from expecta.circuits.properties import Properties, determinism, normalisation
+from expecta.circuits.properties import (
+    Properties,
+    Verdict,
+    determinism,
+    normalisation,
+    require_normalised,
+)
 from expecta.circuits.structure import Circuit, Structure
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, Ints, frozen
@@ -136,8 +142,16 @@ class ProbabilisticCircuit(Circuit):
         live = self.log_weight > -np.inf
         return Properties(
             deterministic=determinism(self.structure, live),
-            normalised=normalisation(self.structure, self.log_weight),
+            normalised=self._normalisation,
         )
+
+    @cached_property
+    def _normalisation(self) -> Verdict:
+        return normalisation(self.structure, self.log_weight)
+
+    def require_normalised(self) -> None:
+        """Raise unless every node's weights sum to one; asks for no other property."""
+        require_normalised(self._normalisation)
 
     def normalised(self) -> ProbabilisticCircuit:
         """Return the same distribution with every node's weights summing to one."""
@@ -189,9 +203,7 @@ class ProbabilisticCircuit(Circuit):
     @cached_property
     def _smaller(self) -> ProbabilisticCircuit | None:
         """The merged circuit; None where that is this one."""
-        structure, edges = self.structure.merged(
-            lambda a, b: self.log_weight[a:b].tobytes(), self.log_weight > -np.inf
-        )
+        structure, edges = self.structure.merged(self.log_weight, self.log_weight > -np.inf)
         if structure is self.structure:
             return None
         return ProbabilisticCircuit(structure, self.log_weight[edges])
@@ -221,7 +233,7 @@ class ProbabilisticCircuit(Circuit):
     def _plan(self) -> Plan:
         from expecta.engine.plan import Plan
 
-        self.properties.require_normalised()
+        self.require_normalised()
         return Plan.of(self.merged(), None)
 
     def log_prob(self, X: Rows, *, given: Rows | None = None) -> Floats:

@@ -77,10 +77,15 @@ class Properties:
 
     def require_normalised(self) -> None:
         """Raise unless every node's weights sum to one."""
-        if not self.normalised:
-            raise PropertyError(
-                f"this circuit is not a distribution: {self.normalised.reason}; call .normalised()"
-            )
+        require_normalised(self.normalised)
+
+
+def require_normalised(verdict: Verdict) -> None:
+    """Raise unless every node's weights sum to one."""
+    if not verdict:
+        raise PropertyError(
+            f"this circuit is not a distribution: {verdict.reason}; call .normalised()"
+        )
 
 
 def normalisation(structure: Structure, log_weight: Floats) -> Verdict:
@@ -102,7 +107,7 @@ def determinism(structure: Structure, live: Bools) -> Verdict:
     above, which is sound: "deterministic" is never said wrongly.
     """
     # Parameters play no part: nodes with the same edges are one. What is not live goes.
-    s, edges = structure.merged(lambda first, last: b"", live)
+    s, edges = structure.merged(keep=live)
     overlap: list[Bools | None] = [None] * len(s.vtree)  # None: any two nodes may overlap
     assumed = False
     n_nodes, n_edges = np.diff(s.node_start), np.diff(s.edge_start[s.node_start])

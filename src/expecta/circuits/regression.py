@@ -187,7 +187,7 @@ class RegressionCircuit(Circuit):
     def merged(self) -> RegressionCircuit:
         """Return the same function with equal nodes made one: itself where none are."""
         if not self._is_merged:
-            structure, edges = self.structure.merged(lambda a, b: self.weight[a:b].tobytes())
+            structure, edges = self.structure.merged(self.weight)
             if structure is not self.structure:
                 made = RegressionCircuit(structure, self.weight[edges], self.bias, link=self.link)
                 made._is_merged = True

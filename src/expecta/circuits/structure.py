@@ -10,12 +10,12 @@ that a whole circuit is six integer arrays, whatever its size.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Bools, Ints, frozen, within
@@ -205,19 +205,19 @@ class Structure:
     # -- the same structure, smaller --------------------------------------------------
 
     def merged(
-        self, parameter: Callable[[int, int], bytes], keep: Bools | None = None
+        self, parameter: npt.NDArray[Any] | None = None, keep: Bools | None = None
     ) -> tuple[Structure, Ints]:
         """Merge nodes that are equal, bottom-up, and drop what the root does not reach.
 
-        ``parameter(first, last)`` gives the bytes of the parameters of a range of
-        edges; edges where ``keep`` is false are dropped. Returns the structure and,
-        for each of its edges, the edge of this one whose parameter it takes. Cost:
-        linear in the edges.
+        Returns the structure and, for each of its edges, the edge of this one whose parameter
+        it takes. Cost: linear in the edges, and nodes are compared one by one in layers
+        only where two may be equal by their parameters.
 
         Parameters
         ----------
         parameter
-            Bytes of the parameters of a range of edges.
+            What edges of equal nodes have in common, bit by bit, in numbers of 64 bits; None
+            for nothing.  # (edges, ...)
         keep
             Edges to keep; None keeps all.  # (edges,)
 
@@ -228,25 +228,43 @@ class Structure:
         """
         if keep is None:
             keep = np.ones(self.n_edges, np.bool_)
+        if parameter is None:
+            parameter = np.zeros((self.n_edges, 0))
         tree = self.vtree
+        left, right = tree.left.tolist(), tree.right.tolist()
         # Node -> its representative; element -> its representative.
         node_rep = np.arange(self.n_nodes)
         element_rep = np.arange(self.n_elements)
-        several = (np.diff(self.node_start) > 1) | (np.diff(self.element_start) > 1)
-        for v in np.flatnonzero(several).tolist():  # a single one equals no other
-            elements = np.arange(self.element_start[v], self.element_start[v + 1])
-            if len(elements):
+        parameter = np.ascontiguousarray(parameter).reshape(self.n_edges, -1)
+        nodes_alike = self._alike_nodes(parameter.view(np.int64))
+        elements_alike = _layers_with_equal(
+            self.layer_of_element, self.left.astype(np.int64) * self.n_nodes + self.right, len(tree)
+        )
+        fewer = [False] * len(tree)  # whether nodes of a layer were merged
+        for v in range(len(tree)):
+            if elements_alike[v] or (left[v] >= 0 and (fewer[left[v]] or fewer[right[v]])):
+                elements = np.arange(self.element_start[v], self.element_start[v + 1])
                 pair = node_rep[self.left[elements]] * self.n_nodes + node_rep[self.right[elements]]
                 _, first, inverse = np.unique(pair, return_index=True, return_inverse=True)
                 element_rep[elements] = elements[first[inverse]]
+            if not nodes_alike[v]:
+                continue
             seen: dict[tuple[bytes, bytes], int] = {}
-            leaf = tree.variable[v] >= 0
             for n in range(self.node_start[v], self.node_start[v + 1]):
                 a, b = int(self.edge_start[n]), int(self.edge_start[n + 1])
-                targets = self.target[a:b] if leaf else element_rep[self.target[a:b]]
-                key = (targets.tobytes() + keep[a:b].tobytes(), parameter(a, b))
+                targets = self.target[a:b] if left[v] < 0 else element_rep[self.target[a:b]]
+                key = (targets.tobytes() + keep[a:b].tobytes(), parameter[a:b].tobytes())
                 node_rep[n] = seen.setdefault(key, n)
+            fewer[v] = len(seen) < self.node_start[v + 1] - self.node_start[v]
         return self._select(node_rep, element_rep, keep)
+
+    def _alike_nodes(self, bits: Ints) -> list[bool]:
+        """Whether two nodes of a layer may have the same parameters, by sums of their bits."""
+        salt = np.random.default_rng(0).integers(-(2**62), 2**62, bits.shape[1])
+        with np.errstate(over="ignore"):
+            sums = np.add.reduceat(bits @ salt, self.edge_start[:-1])
+            sums += np.diff(self.edge_start)
+        return _layers_with_equal(self.layer_of_node, sums, len(self.vtree))
 
     def _select(self, node_rep: Ints, element_rep: Ints, keep: Bools) -> tuple[Structure, Ints]:
         """Keep what the root reaches through representatives and kept edges."""
@@ -338,6 +356,13 @@ class Circuit:
 def starts_of(layer: Ints, n_layers: int) -> Ints:
     """Return where each layer begins in a list sorted by layer, and where the list ends."""
     return np.concatenate([[0], np.cumsum(np.bincount(layer, minlength=n_layers))])
+
+
+def _layers_with_equal(layer: Ints, number: Ints, n_layers: int) -> list[bool]:
+    """Whether some number comes twice in each layer."""
+    order = np.lexsort((number, layer))
+    again = (np.diff(layer[order]) == 0) & (np.diff(number[order]) == 0)
+    return np.asarray(np.bincount(layer[order][1:][again], minlength=n_layers) > 0).tolist()
 
 
 def _check_starts(start: Ints, n: int, total: int, name: str) -> None:

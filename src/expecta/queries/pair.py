@@ -75,7 +75,7 @@ class Pair:
             )
         if not np.array_equal(p.cardinalities, g.cardinalities):
             raise VtreeMismatchError("p and g disagree on how many values their variables have")
-        p.properties.require_normalised()
+        p.require_normalised()
         g.properties.require_deterministic("an expectation under g")
         self.p, self.g = p, g
         self.plan = Plan.of(p.merged(), g.merged())

@@ -128,7 +128,7 @@ def routed(structure: Structure, codes: Ints) -> Ints:
 def pruned(circuit: ProbabilisticCircuit) -> ProbabilisticCircuit:
     """Drop edges of probability zero and what only they lead to."""
     live = circuit.log_weight > -np.inf
-    structure, edges = circuit.structure.merged(lambda a, b: a.to_bytes(8, "little"), live)
+    structure, edges = circuit.structure.merged(np.arange(len(live)), live)
     return ProbabilisticCircuit(structure, circuit.log_weight[edges])
 
 
