@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from expecta import ChowLiu, CircuitClassifier, CircuitRegressor, Encoder
-from expecta.estimators import circuit_estimator
+from expecta.estimators import circuit_estimator, regressor
+from expecta.expected import learned_circuit
 from expecta.learn.regression import screening
 
 
@@ -63,6 +64,17 @@ def test_many_columns(monkeypatch):
     assert set(np.flatnonzero(used)) == {0, 1}
     error = model.predict(X[120:]) - y[120:]
     assert np.mean(error**2) < 0.4 * np.var(y)
+
+
+def test_many_columns_are_calibrated_on_few_predictions(monkeypatch):
+    X, y = table(60, 5)
+    monkeypatch.setattr(regressor, "MAX_VARIABLES", 4)
+    monkeypatch.setattr(learned_circuit, "MAX_VARIABLES", 4)
+    monkeypatch.setattr(learned_circuit, "CALIBRATION_ROWS", (20, 2000))
+    model = small(CircuitRegressor).fit(X, y)
+    (said,) = model.subsampled_
+    assert said.startswith("intervals are calibrated on 20 predictions with unknown columns, since")
+    assert len(model.calibration_.score) < 200
 
 
 def test_a_small_table_is_not_subsampled():

@@ -140,7 +140,6 @@ def schedule(
     needed = [largest, largest, int(np.max(sizes.elements)), int(np.max(sizes.halves)), largest]
     room = memory.local_size + lanes * np.concatenate([[0], np.cumsum(needed)])
     above = steps[~shared]
-    states = _state_cells(plan, patterns, tables)
     return Schedule(
         groups=groups,
         group_cost=[int((sizes.cost[g[:, VERTEX]] * g[:, LANES]).sum()) for g in groups],
@@ -149,7 +148,7 @@ def schedule(
         shared_size=memory.shared_size,
         local_size=int(room[-1]) + lanes * sizes.small,
         room=room,
-        states=np.concatenate([tables.weight[states], tables.exponent[states]]),
+        states=_states(plan, patterns, tables),
         root_at=int(memory.at[plan.vtree.root]),
         root_lanes=int(patterns.number[plan.vtree.root]) or n_rows,
     )
@@ -210,18 +209,24 @@ def _steps(plan: Plan, patterns: Patterns, tables: StateTables, at: Ints, n_rows
     return steps
 
 
-def _state_cells(plan: Plan, patterns: Patterns, tables: StateTables) -> Ints:
-    """Return the cells of the tables of states that leaves take, in the order of their steps."""
+def _states(plan: Plan, patterns: Patterns, tables: StateTables) -> Floats:
+    """Return the weights of the states that leaves take, in order, and then their exponents."""
     variable = plan.vtree.variable[plan.order]
-    leaves, variable = plan.order[variable >= 0], variable[variable >= 0]
-    count = patterns.number[leaves]
-    state = patterns.children[_ranges(patterns.child_at[leaves], count)]
-    n_values: Ints = np.repeat(tables.n_values[variable], count)
-    first: Ints = np.repeat(tables.start[variable], count)
-    return _ranges(np.asarray(first + state * n_values, np.int64), n_values)
+    leaves, variables = plan.order[variable >= 0], variable[variable >= 0].tolist()
+    first, number = patterns.child_at[leaves], patterns.number[leaves]
+    start, n_states = tables.start.tolist(), tables.n_states.tolist()
+    used = [
+        (x, patterns.children[a:b])
+        for x, a, b in zip(variables, first.tolist(), (first + number).tolist(), strict=True)
+    ]
 
+    def some(cells: Floats) -> list[Floats]:
+        return [
+            cells[start[x] : start[x + 1]].reshape(n_states[x], -1)[states].reshape(-1)
+            for x, states in used
+        ]
 
-def _ranges(first: Ints, length: Ints) -> Ints:
-    """Return several ranges, one after the other."""
-    end = np.cumsum(length)
-    return np.asarray(np.repeat(first - end + length, length) + np.arange(int(length.sum())))
+    weights = some(tables.weight)
+    if tables.scaled:
+        return np.concatenate(weights + some(tables.exponent))
+    return np.concatenate([*weights, np.zeros(sum(map(len, weights)))])

@@ -67,13 +67,15 @@ def _kept_tables(states: tuple[Floats, ...]) -> Tables:
 
 def _tables(states: tuple[Floats, ...]) -> Tables:
     weight = np.concatenate([table.reshape(-1) for table in states])
-    greatest = np.concatenate(
-        [np.repeat(table.max(axis=1, initial=0.0), table.shape[1]) for table in states]
-    )
+    of_state = np.concatenate([table.max(axis=1, initial=0.0) for table in states])
     exponent = np.zeros_like(weight)
-    other = ~((greatest == 1.0) | (greatest == 0.0))
-    plain = not np.any(other)
-    other |= (weight > 0) & (weight < TINY)
+    other = (weight > 0) & (weight < TINY)
+    greatest: Floats = np.broadcast_to(1.0, weight.shape)
+    plain = bool(np.all((of_state == 1.0) | (of_state == 0.0)))
+    if not plain:
+        n_values = np.concatenate([np.full(len(table), table.shape[1]) for table in states])
+        greatest = np.repeat(of_state, n_values)
+        other |= (greatest != 1.0) & (greatest != 0.0)
     if np.any(other):
         # Weights may lie 600 decimal orders apart: divide fractions, subtract powers.
         fraction, power = np.frexp(weight[other])

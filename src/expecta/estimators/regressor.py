@@ -39,7 +39,7 @@ from expecta.expected.expected_model import ModelRows
 from expecta.expected.learned_circuit import LearnedCircuit, affordable_rows
 from expecta.expected.target_scale import PLAIN, TargetScale
 from expecta.expected.target_values import TargetValues
-from expecta.learn.regression import GrownCircuit
+from expecta.learn.regression import MAX_VARIABLES, GrownCircuit
 from expecta.learn.regression.curves import Curve
 from expecta.learn.regression.noise_variance import KNOTS, CodedRows, NoiseVariance, learn_noise
 from expecta.learn.weighted_rows import WeightedRows
@@ -95,7 +95,8 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         weighted by how well it agrees with the row's target.
     calibration_rows
         Held-out predictions to calibrate intervals on, beside rows of which all or nothing is
-        known; 0 for no calibration, None for 1,000 to 10,000, fewer where they cost more.
+        known; 0 for no calibration, None for 1,000 to 10,000, fewer where they cost more and 1,000
+        for over a thousand columns.
     target_transform
         The scale that the circuit is learned on: None for y itself; "log" for log y of a positive
         y; "auto" for log(y - origin) of a y that is skewed to the right, from 100 rows, where
@@ -289,6 +290,11 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         self.noise_variance_ = None
         y, smallest = scaled.y, least_noise(scaled.centre + scaled.unit * scaled.y) / scaled.unit
         n = affordable_rows(self.pair_) if self.calibration_rows is None else self.calibration_rows
+        if self.calibration_rows is None and len(shared.curves) > MAX_VARIABLES:
+            self.subsampled_ += (
+                f"intervals are calibrated on {n:,} predictions with unknown columns, since there "
+                f"are {len(shared.curves):,} columns",
+            )
         if training.fold is None:
             single = np.zeros(min(n, 1), np.int64)
             zero = np.zeros(len(single))

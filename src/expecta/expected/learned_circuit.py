@@ -27,6 +27,7 @@ from expecta.expected.row_distributions import (
 from expecta.expected.sampling import Sampling
 from expecta.expected.target_distribution import TargetDistribution
 from expecta.expected.target_scale import PLAIN, TargetScale
+from expecta.learn.regression import MAX_VARIABLES
 from expecta.learn.regression.noise_variance import NoiseVariance
 from expecta.queries.impossible import check_possible
 from expecta.queries.one_vs_rest import class_shares
@@ -329,7 +330,12 @@ class LearnedCircuit(ExpectedModel):
 
 
 def affordable_rows(pair: Pair) -> int:
-    """How many held-out predictions take no more than some seconds."""
+    """How many held-out predictions take no more than some seconds.
+
+    Of very many columns the least: what each costs beside its gates grows with them.
+    """
+    if pair.p.n_variables > MAX_VARIABLES:
+        return CALIBRATION_ROWS[0]
     return int(np.clip(MAX_JOINS // max(pair.plan.n_joins, 1), *CALIBRATION_ROWS))
 
 
