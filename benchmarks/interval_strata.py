@@ -4,12 +4,17 @@
     python -m benchmarks.interval_strata --tables insurance   one of them
 
 Strata are the deciles of the prediction and of the width of the interval, and each number of
-unknown columns; all seeds together, and only strata of 300 rows or more. Two thirds of a table are
-learned from. Cells of the others are unknown at random, none or three in ten. Beside the circuit
-stands conformalised quantile regression with LightGBM: a model for each level, learned from three
-quarters of the same rows, and each level moved by what the last quarter, with as many unknown cells
-as the rows asked about, says that it is off. CRPS is twice the mean pinball loss over 19 levels, in
-units of that of the target's own quantiles.
+unknown columns; all seeds together, and only strata of 300 rows or more. The standard error of a
+stratum's share ("chance") counts its rows and those that intervals were calibrated on, by how
+its share differs between seeds; "beyond" are the strata that are more than two of them outside.
+Of whole numbers an interval can hold some shares only: "claimed" is what intervals would hold if
+their distribution were right, by deciles of the prediction.
+
+Two thirds of a table are learned from. Cells of the others are unknown at random, none or three in
+ten. Beside the circuit stands conformalised quantile regression with LightGBM: a model for each
+level, learned from three quarters of the same rows, and each level moved by what the last quarter,
+with as many unknown cells as the rows asked about, says that it is off. CRPS is twice the mean
+pinball loss over 19 levels, in units of that of the target's own quantiles.
 """
 
 from __future__ import annotations
@@ -31,6 +36,8 @@ from expecta.datasets.data_files import folder
 LEVELS = np.round(np.arange(0.05, 0.96, 0.05), 2)
 ENDS = [0, len(LEVELS) - 1]  # of an interval of 90%
 UNKNOWN = (0.0, 0.3)  # shares of cells
+BY = ("prediction", "width", "unknown")
+LIMITS = (0.86, 0.94)  # that the share of a stratum is to lie between
 MIN_ROWS = 300  # of a stratum
 MAX_TABLE_ROWS = 6000
 
@@ -140,19 +147,50 @@ class Figures(NamedTuple):
     """What is kept of each test row of a method."""
 
     inside: np.ndarray
+    claimed: np.ndarray  # probability of the interval by its own distribution
     width: np.ndarray
     loss: np.ndarray  # twice the mean pinball loss, in units of that of the target's quantiles
     prediction: np.ndarray
     unknown: np.ndarray
 
-    def strata(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield the strata and which rows are in each."""
-        for name, by in (("prediction", self.prediction), ("width", self.width)):
+    def strata(self) -> Iterator[tuple[str, int, np.ndarray]]:
+        """Yield the strata, and which rows are in each."""
+        for name, by in zip(BY, (self.prediction, self.width), strict=False):
             order = np.argsort(by + 0.0, kind="stable")
-            for part in np.array_split(order, 10):
-                yield name, part
+            for number, part in enumerate(np.array_split(order, 10)):
+                yield name, number, part
         for number in np.unique(self.unknown).tolist():
-            yield "unknown", np.flatnonzero(self.unknown == number)
+            yield BY[-1], number, np.flatnonzero(self.unknown == number)
+
+
+class Stratum(NamedTuple):
+    """Share of a stratum's rows that are inside, what was claimed, and the share's variance."""
+
+    by: str
+    share: float
+    claimed: float
+    variance: float
+
+
+def strata(parts: list[Figures]) -> list[Stratum]:
+    """Return the strata of all seeds that have enough rows together."""
+    rows: dict[tuple[str, int], list[tuple[np.ndarray, np.ndarray]]] = {}
+    for part in parts:
+        for name, number, which in part.strata():
+            pair = part.inside[which], part.claimed[which]
+            rows.setdefault((name, number), []).append(pair)
+    found = []
+    for (name, _), pairs in rows.items():
+        inside, claimed = (np.concatenate(one) for one in zip(*pairs, strict=True))
+        n, share, k = len(inside), inside.mean(), len(pairs)
+        if n < MIN_ROWS:
+            continue
+        variance = share * (1 - share) / n
+        if k > 1:
+            off = np.array([one.sum() - share * len(one) for one, _ in pairs])
+            variance = off @ off / n**2 * k / (k - 1)
+        found.append(Stratum(name, float(share), float(claimed.mean()), float(variance)))
+    return found
 
 
 def pinball(quantiles: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -161,20 +199,28 @@ def pinball(quantiles: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def figures(
-    test: Rows, quantiles: np.ndarray, ends: np.ndarray, prediction: np.ndarray, unit: float
+    test: Rows,
+    quantiles: np.ndarray,
+    ends: np.ndarray,
+    claimed: np.ndarray,
+    prediction: np.ndarray,
+    unit: float,
 ) -> Figures:
     low, high = ends.T
     inside = (low <= test.y) & (test.y <= high)
     loss = pinball(quantiles, test.y) / unit
-    return Figures(inside, high - low, loss, prediction, test.X.isna().sum(axis=1).to_numpy())
+    unknown = test.X.isna().sum(axis=1).to_numpy()
+    return Figures(inside, claimed, high - low, loss, prediction, unknown)
 
 
-def joined(parts: list[Figures]) -> Figures:
-    return Figures(*map(np.concatenate, zip(*parts, strict=True)))
+def claimed_share(model: CircuitRegressor, X: pd.DataFrame, ends: np.ndarray) -> np.ndarray:
+    """Return the probability of each interval by the model's own distribution."""
+    both = np.stack([np.nextafter(ends[:, 0], -np.inf), ends[:, 1]], axis=1)
+    return np.diff(model.predict_distribution(X).cdf(both), axis=1)[:, 0]
 
 
-def run(table: str, seeds: int, methods: list[str]) -> dict[tuple[str, float], Figures]:
-    """Return the figures of each method and share of unknown cells."""
+def run(table: str, seeds: int, methods: list[str]) -> dict[tuple[str, float], list[Figures]]:
+    """Return the figures of each seed, by method and share of unknown cells."""
     collected: dict[tuple[str, float], list[Figures]] = {}
     for seed in range(seeds):
         rng = np.random.default_rng([seed, TABLES.index(table)])
@@ -198,12 +244,14 @@ def run(table: str, seeds: int, methods: list[str]) -> dict[tuple[str, float], F
             if name == "circuit":
                 quantiles, prediction = model.predict_quantiles(X, LEVELS), model.predict(X)
                 ends = model.predict_interval(X, 0.9)
+                claimed = claimed_share(model, X, ends)
             else:
                 quantiles = model.quantiles(X, share, rng)
                 prediction, ends = quantiles[:, len(LEVELS) // 2], quantiles[:, ENDS]
-            part = figures(Rows(X, test.y), quantiles, ends, prediction, unit)
+                claimed = np.full(len(test.y), 0.9)
+            part = figures(Rows(X, test.y), quantiles, ends, claimed, prediction, unit)
             collected.setdefault((name, share), []).append(part)
-    return {key: joined(parts) for key, parts in collected.items()}
+    return collected
 
 
 def main(words: list[str] | None = None) -> None:
@@ -214,22 +262,36 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     given = parser.parse_args(words)
     warnings.simplefilter("ignore")
-    heads = ("all", "by prediction", "by width", "by unknown", "out of 86-94", "width", "CRPS")
+    heads = ("all", *(f"by {name}" for name in BY), "claimed", "chance", "out of 86-94", "beyond")
+    heads += ("width", "CRPS")
     print(f"{'table':15} {'method':9} {'unknown':>7}", *(f"{head:>13}" for head in heads))
     for table in given.tables:
-        found = run(table, given.seeds, given.methods)
-        for (method, share), one in found.items():
-            by: dict[str, list[float]] = {"prediction": [], "width": [], "unknown": []}
-            for name, rows in one.strata():
-                if len(rows) >= MIN_ROWS:
-                    by[name].append(float(one.inside[rows].mean()))
-            ranges = [f"{min(v):.1%}-{max(v):.1%}" if v else "" for v in by.values()]
-            every = np.concatenate([*by.values()])
-            wrong = f"{np.count_nonzero((every < 0.86) | (every > 0.94))} of {len(every)}"
-            cells = [f"{one.inside.mean():.1%}", *ranges, wrong]
-            cells += [f"{one.width.mean():.4g}", f"{one.loss.mean():.4f}"]
+        for (method, share), parts in run(table, given.seeds, given.methods).items():
             line = f"{table:15} {method:9} {share:7.0%}"
-            print(line, *(f"{cell:>13}" for cell in cells), flush=True)
+            print(line, *(f"{cell:>13}" for cell in summary(parts)), flush=True)
+
+
+def summary(parts: list[Figures]) -> list[str]:
+    """Return what is printed of all seeds."""
+    every, found = Figures(*map(np.concatenate, zip(*parts, strict=True))), strata(parts)
+    ranges = [between([one.share for one in found if one.by == name]) for name in BY]
+    claimed = between([one.claimed for one in found if one.by == BY[0]])
+    chance = float(np.sqrt(np.mean([one.variance for one in found]))) if found else np.nan
+    beside = np.array([max(LIMITS[0] - one.share, one.share - LIMITS[1]) for one in found])
+    return [
+        f"{every.inside.mean():.1%}",
+        *ranges,
+        claimed,
+        f"{chance:.1%}",
+        f"{np.count_nonzero(beside > 0)} of {len(found)}",
+        f"{np.count_nonzero(beside > 2.0 * chance)}",
+        f"{every.width.mean():.4g}",
+        f"{every.loss.mean():.4f}",
+    ]
+
+
+def between(shares: list[float]) -> str:
+    return f"{min(shares):.1%}-{max(shares):.1%}" if shares else ""
 
 
 if __name__ == "__main__":
