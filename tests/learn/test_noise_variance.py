@@ -34,6 +34,19 @@ def test_what_the_noise_depends_on_is_found():
     assert np.corrcoef(np.log(guess), np.log(std))[0, 1] > 0.8
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_far_above_the_mean_is_not_pulled_down(seed):
+    """Squared residuals vary most where the noise is large: that is no reason to doubt them."""
+
+    def std(x):
+        return np.exp(4.0 * (x[:, 0] / VALUES) ** 3)
+
+    noise, new, truth = learned(std, seed=seed)
+    top = truth >= np.quantile(truth, 0.9)
+    guess = noise.variance.std(new)[top]
+    assert np.sqrt(np.mean(guess**2) / np.mean(truth[top] ** 2)) > 0.62
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_noise_of_one_size_is_left_alone(seed):
     def std(x):

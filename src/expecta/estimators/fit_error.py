@@ -3,9 +3,10 @@
 A Bayesian bootstrap (Rubin 1981): in each replicate every training row has a weight drawn from the
 exponential distribution. A few steps of EM move the density from where it is to what the weighted
 rows say, and the circuit is grown anew with the penalty and number of splits that were chosen (of
-large tables its splits stay too). The encoding, the tree and its number of states stay: what
-another choice of these would change is left out, about a quarter of the standard error where
-inputs are unknown (`python -m benchmarks.fit_errors`).
+large tables its splits stay too). The encoding, the tree, its number of states and the scale of the
+target stay: what another choice of these would change is left out, about a quarter of the standard
+error where inputs are unknown, and more where rows hardly tell which scale fits better
+(`python -m benchmarks.fit_errors`).
 """
 
 from __future__ import annotations

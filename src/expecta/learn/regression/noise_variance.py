@@ -152,7 +152,7 @@ def learn_noise(
     error = np.sqrt(np.sum((weight * (gain[best] - mean[best])) ** 2)) / weight.sum()
     if mean[best] <= MIN_GAIN * error:
         return constant
-    final = _path(rows, squared, weight, STRENGTHS[best : best + 1])[0]
+    final = _path(rows, squared, weight, STRENGTHS[: best + 1])[-1]
     if not any(map(np.any, final.tables)):
         return constant
     return LearnedNoise(final.scaled(unit), [path[best].scaled(unit) for path in paths])
@@ -179,15 +179,24 @@ class _Terms(NamedTuple):
 def _path(
     rows: CodedRows, squared: Floats, weight: Floats, strengths: Sequence[float] = STRENGTHS
 ) -> list[NoiseVariance]:
-    """Fit σ² with each strength of the pull to a constant."""
+    """Fit σ² with each strength of the pull to a constant, the strongest first.
+
+    What chance pushes depends on σ²: the squared residuals of a group that is far above the mean
+    vary most. So each strength pulls by the chance about the σ² of the one before.
+    """
     used = weight > 0
     codes, squared, weight = rows.codes[used], squared[used], weight[used]
     mean = float(np.average(squared, weights=weight))
-    terms, pull = _promising(codes, rows.curves, squared / mean - 1.0, weight)
-    matrix = terms.matrix(codes)
+    terms = _promising(codes, rows.curves, squared / mean - 1.0, weight)
+    matrix, squared = terms.matrix(codes), squared / mean
+    fitted: Floats = np.ones(len(squared))
     variances = []
     for strength in strengths:
-        theta = mean * _fit(matrix, squared / mean, weight, np.append(0.0, strength * pull))
+        slope = 0.5 * weight * (squared / fitted - 1.0) / fitted
+        pull = strength * np.sqrt((slope**2) @ matrix**2)
+        pull[0] = 0.0
+        theta = _fit(matrix, squared, weight, pull)
+        fitted, theta = matrix @ theta, mean * theta
         tables = [np.zeros(len(curve.groups)) for curve in rows.curves]
         for variable, values, factor in zip(
             terms.variable.tolist(), terms.values, theta[1:].tolist(), strict=True
@@ -197,15 +206,13 @@ def _path(
     return variances
 
 
-def _promising(
-    codes: Ints, curves: Sequence[Curve], excess: Floats, weight: Floats
-) -> tuple[_Terms, Floats]:
-    """Return the terms that rise most with the excess of squared residuals, and their pulls.
+def _promising(codes: Ints, curves: Sequence[Curve], excess: Floats, weight: Floats) -> _Terms:
+    """Return the terms that rise most with the excess of squared residuals.
 
-    A pull is the standard deviation of the slope of the likelihood by chance, where the noise is
-    constant, whatever its tails.
+    In standard deviations of the slope of the likelihood by chance, where the noise is constant,
+    whatever its tails.
     """
-    variable, values, promise, pull = [], [], [], []
+    variable, values, promise = [], [], []
     total = weight.sum()
     for number, curve in enumerate(curves):
         candidates = _candidates(curve)
@@ -219,10 +226,8 @@ def _promising(
             variable.append(number)
             values.append(candidates[:, k])
             promise.append(slope[k] / chance[k])
-            pull.append(chance[k])
     best = np.argsort(-np.array(promise), kind="stable")[:MAX_TERMS]
-    terms = _Terms(np.array(variable, np.int64)[best], [values[k] for k in best.tolist()])
-    return terms, np.array(pull)[best]
+    return _Terms(np.array(variable, np.int64)[best], [values[k] for k in best.tolist()])
 
 
 def _candidates(curve: Curve) -> Floats:
