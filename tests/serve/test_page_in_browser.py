@@ -299,7 +299,7 @@ def test_an_emptied_box_is_unknown(plain_visitor, loaded):
     assert visitor.text(".hero .headline") == number(density_mean(model.ask(smoker="yes")))
     field(visitor, "age").locator("input[type=number]").fill("4000")
     visitor.settle()
-    assert "far beyond the training data of column" in visitor.text(".hero")
+    assert "far from the training data of column" in visitor.text(".hero")
 
 
 def test_a_complete_case_is_no_reason_to_take_care(plain_visitor, loaded):

@@ -139,7 +139,7 @@ def test_unseen_categories_count_as_unknown_and_are_told(client):
 def test_numbers_far_beyond_the_training_data_are_told(client):
     answer = client.answer(PREDICT, {"rows": [{"age": 40}, {"age": 4000}]})
     (remark,) = answer["remarks"]
-    assert remark.startswith("row 1: 4000.0 is far beyond the training data of column 'age' (")
+    assert remark.startswith("row 1: 4000.0 is far from the training data of column 'age' (")
 
 
 def test_a_long_list_of_rows(client):

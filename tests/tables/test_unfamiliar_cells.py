@@ -53,6 +53,35 @@ def test_new_categories_and_far_numbers_are_found():
     )
 
 
+def test_numbers_in_wide_gaps_are_found():
+    table = {"x": [1, 2, 3, 5, 6, 7, 8, 50, 51, 52, 53] * 9, "code": [0, 1, 1] * 33}
+    encoder = Encoder(max_bins=3).fit(table)
+    rows = read_rows({"x": [4, 13, 30, 44, 45, 8], "code": [0, 1, 0.5, None, 0.15, 1]}, encoder)
+    codes = encoder.codes(rows)
+    expected = [[0, 0], [0, 0], [1, 1], [1, 0], [0, 1], [0, 0]]
+    assert unfamiliar_cells(rows, encoder, codes).astype(int).tolist() == expected
+    counts = UnfamiliarCounts(encoder)
+    counts.add(rows, codes)
+    x, code = counts.sentences()
+    assert "far from the training data (1 to 8 and 50 to 53), in 2 rows" in x
+    assert "(0 and 1), in 2 rows; each counts as the nearest bin: 0.5, 0.15" in code
+
+
+@pytest.mark.parametrize("draw", ["normal", "lognormal", "standard_t", "poisson", "exponential"])
+def test_gaps_of_ordinary_columns_are_not_wide(draw):
+    rng = np.random.default_rng(0)
+    options = {"standard_t": (3,), "poisson": (4,)}.get(draw, ())
+    flagged = cells = 0
+    for _ in range(20):
+        x = getattr(rng, draw)(*options, size=(2, 200))
+        encoder = Encoder().fit({"x": x[0]})
+        inside = x[1][(x[1] >= x[0].min()) & (x[1] <= x[0].max())]
+        rows = read_rows({"x": inside}, encoder)
+        flagged += int(unfamiliar_cells(rows, encoder, encoder.codes(rows)).sum())
+        cells += len(inside)
+    assert flagged <= cells / 1000
+
+
 def test_training_rows_are_familiar():
     encoder = Encoder(missing_is_value=["sex"]).fit(TABLE.mask(RNG.random(TABLE.shape) < 0.1))
     table = read_rows(TABLE.mask(RNG.random(TABLE.shape) < 0.3), encoder)

@@ -364,8 +364,8 @@ class Asking(ABC):
         the learned density, in which a number is known up to its bin. Since the width of a bin
         determines its probability, rows are compared with 2,000 random rows known in the same
         columns, with a standard error, and columns by the probability of a value that is at most
-        as likely. Rows with values unlike the training data (new categories, numbers far beyond
-        its range) come first.
+        as likely. Rows with values unlike the training data (new categories, numbers far from
+        all of its) come first.
 
         Parameters
         ----------

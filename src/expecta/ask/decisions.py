@@ -146,7 +146,7 @@ class Sufficient(PrintedAnswer):
         if not self.enough:
             return ["All sets were tried." if self.proven else "Not all sets were tried."]
         if self.proven:
-            return ["No smaller set is sufficient: all were tried."]
+            return ["No smaller set is sufficient: all were tried."] * bool(self.columns)
         return ["A smaller set may be sufficient: not all were tried."]
 
 

@@ -110,21 +110,23 @@ class Disparities(PrintedAnswer):
             "numerical_error": self.numerical_error,
             "beyond_chance": self.beyond_chance,
             "share": self.share,
-            "rows": [-1 if np.isnan(n) else int(n) for n in self.rows],
+            "rows": self.rows,
             "rows_mean": self.rows_mean,
         }
 
     def head(self) -> list[str]:
         """Return the sentence before the table."""
-        what = f"of at least {number(self.delta)}" if self.delta is not None else "by evidence"
-        return [f"{self.name}{where(self.given)}: gaps that an attribute makes in groups, {what}"]
+        what = f"gaps of at least {number(self.delta)}, " if self.delta is not None else ""
+        change = "how much its mean changes when a sensitive value is known"
+        return [f"{self.name}{where(self.given)}: {change}, {what}the most evident first"]
 
     def notes(self) -> list[str]:
         """Return what was compared, and how far the sensitive columns are from parity."""
-        sentences = [f"{self.tried} groups with an attribute were compared."]
+        sentences = [] if len(self.gap) else ["No gap is that large."]
+        sentences += [f"{self.tried:,} groups with a sensitive value were compared."]
         if self.skipped:
             sentences.append(
-                f"{self.skipped} more were left out, with the groups within them: their "
+                f"{self.skipped:,} more were left out, with the groups within them: their "
                 f"probability is below {number(self.min_share)}."
             )
         if self.unseen:
@@ -134,7 +136,7 @@ class Disparities(PrintedAnswer):
             )
         if self.alike:
             sentences.append(
-                f"{self.alike} are not shown: groups with more evidence have almost the same rows."
+                f"{self.alike:,} are not shown: groups with more evidence have nearly their rows."
             )
         if np.any(np.isfinite(self.standard_error)) and not np.any(self.beyond_chance):
             sentences.append("No gap is beyond chance.")

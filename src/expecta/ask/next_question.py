@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from expecta.ask.language.bit_encoder import BitEncoder
-from expecta.ask.language.query import Query
+from expecta.ask.language.query import Query, where
 from expecta.ask.populations import Facts, Population
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.arrays import Floats
@@ -78,7 +78,7 @@ class NextQuestion(PrintedAnswer):
     def head(self) -> list[str]:
         """Return the sentence before the table."""
         return [
-            f"{self.name} given {self.given}: {number(self.value)}, "
+            f"{self.name}{where(self.given)}: {number(self.value)}, "
             f"standard deviation {number(self.std)}"
         ]
 

@@ -47,8 +47,8 @@ class Outliers(PrintedAnswer):
     samples
         From how many random rows ``surprise`` is estimated.
     unfamiliar
-        Whether a cell has a category that the training data does not have, or a number far beyond
-        its range: no training row tells how likely it is, so its tail is 0.  # (rows, columns)
+        Whether a cell has a category that the training data does not have, or a number far from
+        all of its: no training row tells how likely it is, so its tail is 0.  # (rows, columns)
     """
 
     columns: tuple[str, ...]
@@ -99,7 +99,7 @@ class Outliers(PrintedAnswer):
         rows = int(np.count_nonzero(self.unfamiliar.any(axis=1)))
         unlike = (
             f"{counted(rows, 'row')} with values unlike the training data (categories that it does "
-            f"not have, numbers far beyond its range), where the tail is 0."
+            f"not have, numbers far from all of its), where the tail is 0."
         )
         return [
             *[unlike] * bool(rows),

@@ -79,7 +79,7 @@ class PrintedAnswer(ABC):
         )
         more = [f"... and {len(rows) - MAX_LINES} more"] if len(rows) > MAX_LINES else []
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return _paragraphs(self.head()) + table + _paragraphs([*more, *self._last()])
+        return _paragraphs(self.head()) + table * bool(rows) + _paragraphs([*more, *self._last()])
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as what JSON holds; NaN is None."""
@@ -104,8 +104,10 @@ def first_sentence(text: str) -> str:
 
 
 def text_table(columns: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Return a table as lines; numbers are set to the right."""
+    """Return a table as lines; numbers are set to the right, and no rows are no lines."""
     rows = _rows(columns)
+    if not rows:
+        return []
     shown = [list(columns), *rows[:MAX_LINES]]
     widths = [max(map(len, cells)) for cells in zip(*shown, strict=True)]
     right = [not any(isinstance(cell, str) for cell in cells) for cells in columns.values()]

@@ -77,7 +77,7 @@ class Split(PrintedAnswer):
 
     def head(self) -> list[str]:
         """Return the sentence before the table."""
-        return [f"{self.name} by {', '.join(self.columns)}{where(self.given)}"]
+        return [f"{self.name} by {' and '.join(self.columns)}{where(self.given)}"]
 
     def lines(self) -> Mapping[str, Sequence[Any]]:
         """Return a line for each group."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from expecta.batches.model_cache import load_once
 from expecta.common.errors import BatchError, DomainError, MissingColumnsWarning
+from expecta.common.text import missing_sentence
 from expecta.estimators.expected_estimator import ExpectedEstimator
 from expecta.estimators.row_predictions import RowPredictions, check_asked, predict_rows
 from expecta.expected.expected_model import ModelRows
@@ -138,9 +139,7 @@ class BatchPredictor:
     def _read(self, batch: Any) -> ModelRows:
         table, absent = arrow_columns(batch, self.names)
         if absent and not self.n_batches:
-            names = ", ".join(map(repr, absent))
-            text = f"the table has no column {names}: missing in every row"
-            warnings.warn(text, MissingColumnsWarning, stacklevel=5)
+            warnings.warn(missing_sentence(absent), MissingColumnsWarning, stacklevel=5)
         return self.model.expected_model.rows(table)
 
 

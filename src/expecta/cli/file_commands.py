@@ -130,7 +130,7 @@ def _written(paths: list[str], what: str, as_json: bool) -> None:
     if as_json:
         document({"written": paths, "what": what})
     else:
-        note(f"{what}: {', '.join(paths)}")
+        note(f"{what}, written to {', '.join(paths)}")
 
 
 class Length(StrEnum):

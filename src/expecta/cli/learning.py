@@ -14,6 +14,7 @@ from expecta.common.text import counted, number
 from expecta.densities import PSDD, ChowLiu, LatentTree
 from expecta.estimators import CircuitClassifier, CircuitRegressor
 from expecta.estimators.circuit_estimator import CircuitEstimator
+from expecta.queries.one_vs_rest import loss_of_shares
 
 MAX_CLASS_NUMBERS = 10  # different numbers that may be classes
 MAX_CLASSES = 50  # different texts that are classes, not names
@@ -81,7 +82,6 @@ def _kind(y: Any, name: str, classify: bool | None) -> tuple[bool, str, tuple[st
     values = len(y.unique())
     numeric = pa.types.is_integer(y.type) or pa.types.is_floating(y.type)
     numeric = numeric or pa.types.is_decimal(y.type)
-    classes = "a classifier, because it has classes"
     commas = _share(y, COMMAS) > MAJORITY
     if classify is False and not numeric:
         raise DomainError(
@@ -106,7 +106,11 @@ def _kind(y: Any, name: str, classify: bool | None) -> tuple[bool, str, tuple[st
             f"the target {name!r} has {values} different values in {len(y)} rows that are no "
             f"numbers; name another column, or pass --classify if they are classes"
         )
-    return True, f"{classes}: {counted(values, 'different value')} that are not numbers", ()
+    return (
+        True,
+        f"a classifier, because it has no numbers: {counted(values, 'different value')}",
+        (),
+    )
 
 
 def _fractions(y: Any) -> bool:
@@ -156,6 +160,10 @@ def held_out(model: CircuitEstimator) -> dict[str, Any]:
     loss = model.held_out_loss_
     classes = ", ".join(map(str, model.classes_.tolist()[:12]))
     measured = f"held-out loss {loss:.3f} nats a row"
+    sums = model.training_rows_
+    share = None if sums is None else sums.class_shares(len(model.classes_))
+    if share is not None:
+        measured += f", and {loss_of_shares(share):.3f} for the shares of the classes alone"
     if len(model.classes_) == 1:
         measured = "all rows have the same class, which is always predicted"
     elif np.isnan(loss):

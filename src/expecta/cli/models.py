@@ -12,14 +12,16 @@ from expecta.cli import table_files
 from expecta.cli.output import note
 from expecta.common.errors import DomainError, FormatError
 from expecta.common.file_input import read_bytes
-from expecta.common.text import suggestion
+from expecta.common.text import missing_sentence, suggestion
 from expecta.densities import Density
 from expecta.estimators.expected_estimator import ExpectedEstimator
 from expecta.files.container import Container
 from expecta.tables.category_column import CategoryColumn
 from expecta.tables.column import Column
 from expecta.tables.estimator_inputs import read_inputs
+from expecta.tables.estimator_inputs import read_rows as read_estimator_rows
 from expecta.tables.row_reader import arrow_columns
+from expecta.tables.table import Table
 from expecta.tables.unfamiliar_cells import UnfamiliarCounts
 
 
@@ -70,13 +72,17 @@ def read_rows(model: ExpectedEstimator | Density, path: str) -> Any:
     table, _ = table_files.read_both(path, *column_types(model))
     rows, missing = arrow_columns(table, [column.name for column in model.encoder_.columns_])
     if missing:
-        note(f"the table has no column {', '.join(map(repr, missing))}: missing in every row")
+        note(missing_sentence(missing))
+    _note_unfamiliar(model, read_inputs(model.encoder_.read(rows)))
+    return rows
+
+
+def _note_unfamiliar(model: ExpectedEstimator | Density, rows: Table) -> None:
+    """Say which values of rows are unlike the training data, and what they count as."""
     unlike = UnfamiliarCounts(model.encoder_)
-    read = read_inputs(model.encoder_.read(rows))
-    unlike.add(read, model.encoder_.codes(read))
+    unlike.add(rows, model.encoder_.codes(rows))
     for sentence in unlike.sentences():
         note(sentence)
-    return rows
 
 
 def column_types(model: ExpectedEstimator | Density) -> tuple[list[str], list[str], list[str]]:
@@ -99,13 +105,17 @@ def row_of(model: ExpectedEstimator, text: str) -> dict[str, Any]:
     for part in next(csv.reader([text], skipinitialspace=True), []):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise DomainError(f"{part!r} is not a known value; write a row as age=40,smoker=yes")
+            raise DomainError(
+                f"{part!r} is not a known value; write a row as age=40,smoker=yes, decimals with a "
+                f"point"
+            )
         if name in row:
             raise DomainError(f"column {name!r} is named twice in the row; name it once")
         column = model.encoder_.column(name)
         row[name] = None if value in ("", "?") else _value(column.plain, value)
     if not row:
         raise DomainError("the row is empty; write it as age=40,smoker=yes")
+    _note_unfamiliar(model, read_estimator_rows(row, model.encoder_))
     return row
 
 

@@ -34,6 +34,16 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count > 1)}"
 
 
+def missing_sentence(columns: Sequence[str]) -> str:
+    """Write which columns a table does not have.
+
+    >>> missing_sentence(["age", "sex"])
+    "the table has no columns 'age', 'sex': missing in every row"
+    """
+    names = ", ".join(map(repr, columns))
+    return f"the table has no column{'s' * (len(columns) > 1)} {names}: missing in every row"
+
+
 def shortened(values: Sequence[object] | npt.NDArray[Any], most: int = 6) -> str:
     """List the first of some values.
 

@@ -81,7 +81,7 @@ class Margin(ABC):
 def explain_response(form: Form, exact: str, computed: str | None) -> str:
     """Say what is exact of the output; ``computed`` says it where that is through a link."""
     if form.link == "identity":
-        return f"Predictions are the margin: {exact}."
+        return f"Predictions, which are the margin: {exact}."
     if form.link == "none":
         return (
             "There are no probabilities, only margins: classes are those of the largest "

@@ -30,3 +30,14 @@ def class_shares(value: Floats, error: Floats) -> tuple[Floats, Floats]:
     unsure = np.where(np.isnan(error), np.nan, 1.0)
     bound = np.divide(error + share * slack, total - slack, out=unsure, where=total > slack)
     return share, np.minimum(bound, 1.0)
+
+
+def loss_of_shares(share: Floats) -> float:
+    """Return the log-loss, each class against the rest, of predicting the classes' own shares.
+
+    Of two classes it is their entropy.  # share: (classes,)
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entropy = -np.nan_to_num(share * np.log(share))
+        entropy -= np.nan_to_num((1 - share) * np.log1p(-share))
+    return float(entropy[1:].sum() if len(share) == 2 else entropy.sum())

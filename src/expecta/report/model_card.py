@@ -16,6 +16,7 @@ from expecta.ask.displays.calibration_display import (
     probability_calibration,
 )
 from expecta.common.text import figure, percent
+from expecta.queries.one_vs_rest import loss_of_shares
 from expecta.report.blocks import FigureCard, HtmlTable, columns_to_rows
 from expecta.report.facts import ReportFacts
 from expecta.report.population import range_text
@@ -136,7 +137,7 @@ def quality_sentences(facts: ReportFacts) -> list[str]:
     explained = _explained_variance(facts)
     if explained is not None and explained > 0:
         sentences.append(
-            f"That explains {explained:.1%} of the target's variance among these rows."
+            f"The model explains {explained:.1%} of the target's variance among these rows."
         )
     elif explained is not None:
         sentences.append(
@@ -166,10 +167,7 @@ def _loss(facts: ReportFacts) -> tuple[float, float] | None:
     share = facts.training.class_shares(len(facts.classes))
     if share is None:
         return None
-    with np.errstate(divide="ignore", invalid="ignore"):
-        entropy = -np.nan_to_num(share * np.log(share))
-        entropy -= np.nan_to_num((1 - share) * np.log1p(-share))
-    return float(loss), float(entropy[1:].sum() if len(share) == 2 else entropy.sum())
+    return float(loss), loss_of_shares(share)
 
 
 def calibration_cards(facts: ReportFacts) -> list[FigureCard]:

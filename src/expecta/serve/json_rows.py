@@ -15,7 +15,7 @@ from expecta.tables.category_column import CategoryColumn
 from expecta.tables.column import Column
 from expecta.tables.number_column import NumberColumn
 from expecta.tables.scalars import TIMES
-from expecta.tables.unfamiliar_cells import familiar_range, training_range
+from expecta.tables.unfamiliar_cells import familiar_ranges, training_ranges
 
 JsonRow: TypeAlias = Mapping[str, Any]
 NUMBERS = ("number", "integer")  # kinds of columns whose values are as JSON has them
@@ -41,7 +41,7 @@ class JsonRows:
             if isinstance(column.plain, CategoryColumn) and not column.plain.other
         ]
         self._numbers = [
-            (i, column.plain, *familiar_range(column.plain))
+            (i, column.plain, familiar_ranges(column.plain))
             for i, column in enumerate(self.columns)
             if isinstance(column.plain, NumberColumn)
         ]
@@ -102,15 +102,15 @@ class JsonRows:
                 f"{at}{value!r:.80} is not a value of column {column.name!r:.80} in the training "
                 f"data and counts as unknown; {suggestion(value, column.labels, 'it has')}"
             )
-        for position, number_column, low, high in self._numbers:
+        for position, number_column, ranges in self._numbers:
             value = cells[position]
             if value is None or isinstance(value, list | tuple):
                 continue
             number = value if type(value) is float else number_column.to_number(value)
-            if not low <= number <= high:
+            if not any(low <= number <= high for low, high in ranges):
                 remarks.append(
-                    f"{at}{value!r:.80} is far beyond the training data of column "
-                    f"{number_column.name!r:.80} ({training_range(number_column)}), "
+                    f"{at}{value!r:.80} is far from the training data of column "
+                    f"{number_column.name!r:.80} ({training_ranges(number_column)}), "
                     f"and counts as its nearest bin"
                 )
         return remarks

@@ -34,7 +34,7 @@ class ServiceMetrics:
         )
         self.unseen = Counter(
             "expecta_unseen_categories",
-            "Cells with a category that is not in the training data, or a number far beyond it.",
+            "Cells with a category or a far number that is not in the training data.",
             ["model"],
             registry=r,
         )

@@ -83,8 +83,8 @@ _SENTENCES: dict[str, Callable[[_Columns, str], str]] = {
         f"{c.verb('it carries', 'they carry')} no information, so {_identifiers(c)}"
     ),
     "row number": lambda c, _: (
-        f"{c} {c.verb('looks', 'look')} like an identifier, and {c.verb('is', 'are')} read as "
-        f"numbers; if so, {_identifiers(c)}"
+        f"{c} {c.verb('looks like an identifier, and is', 'look like identifiers, and are')} read "
+        f"as numbers; if so, {_identifiers(c)}"
     ),
     "rounded": lambda c, _: (
         f"{c} {c.verb('has', 'have')} integers beyond 2^53 that become the same float"
@@ -96,7 +96,8 @@ _SENTENCES: dict[str, Callable[[_Columns, str], str]] = {
     "many": lambda c, n: (
         f"{c} {c.verb('has', 'have')} {n.split(', ')[0]} categories; the {n.split(', ')[1]} most "
         f"frequent are kept and the rest are one value 'other'; to keep all: "
-        f"max_categories={n.split(', ')[0]}, or --max-categories {n.split(', ')[0]}"
+        f"max_categories={n.split(', ')[0]}, or --max-categories {n.split(', ')[0]}; "
+        f"if they identify rows, {_identifiers(c)}"
     ),
     "marker": lambda c, what: f"{what} is a category of {c}; if it means missing: {_marker(what)}",
     "marked numbers": lambda c, what: (
@@ -164,6 +165,9 @@ class ColumnNotes:
     def _judge_texts(self, name: str, levels: list[str]) -> None:
         texts = [level.strip() for level in levels]
         odd = [text for text in texts if not _NUMBER.fullmatch(text)]
+        commas = [text for text in texts if not _COMMAS.fullmatch(text)]
+        if len(commas) == 1 and len(odd) > 1:  # decimal commas, and one text
+            odd = commas
         numbers = len(texts) - len(odd)
         markers = [text for text in texts if text.casefold() in MARKERS]
         if len(odd) == 1 and numbers >= 3:
@@ -191,7 +195,8 @@ class ColumnNotes:
                 others = values[1:] if at == 0 else values[:-1]
                 gap, span = abs(values[at] - values[near]), others[-1] - others[0]
                 signs = values[at] < 0 <= others[0]
-                far = gap > 2 * span or (signs and values[at] != -1.0 and gap > span / 2)
+                sure = values[at] <= -99  # the only negative number
+                far = gap > 2 * span or (signs and values[at] != -1.0 and (sure or gap > span / 2))
                 if far and times[at] >= max(2.0, MARKER_SHARE * n):
                     self.add("marker number", name, f"{values[at]:g}")
         if not np.all(values == np.floor(values)):

@@ -15,7 +15,7 @@ import numpy as np
 
 from expecta.common.errors import DomainError, MissingColumnsWarning
 from expecta.common.settings import current
-from expecta.common.text import suggestion
+from expecta.common.text import missing_sentence, suggestion
 from expecta.tables.cells import Cells
 from expecta.tables.table import Table, find_columns
 
@@ -40,7 +40,7 @@ def with_all_columns(table: Table, columns: list[str]) -> Table:
     if not absent:
         return table
     if not table.one_row:
-        _warn(f"the table has no column {', '.join(map(repr, absent))}: missing in every row")
+        _warn(missing_sentence(absent))
     nothing = np.full(table.n_rows, np.nan)
     cells = (Cells(name, "unknown", "object", nothing) for name in absent)
     return replace(table, names=(*table.names, *absent), columns=(*table.columns, *cells))

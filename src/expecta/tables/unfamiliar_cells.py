@@ -1,4 +1,4 @@
-"""Find cells unlike the training data: new categories, and numbers far beyond its range."""
+"""Find cells unlike the training data: new categories, and numbers far from all of its."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from expecta.common.arrays import Bools, Ints
+from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.text import counted
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from expecta.tables.encoder import Encoder
 
 MAX_SHOWN = 3  # values that a sentence names
-MARGIN = 0.1  # of the training range, beyond which a number is unlike the training data
+MARGIN = 0.1  # of the training range; a number further than it from all is unlike them
 
 
 def unfamiliar_cells(table: Table, encoder: Encoder, codes: Ints) -> Bools:
     """Whether each known cell has a value unlike those of the training data.  # (rows, variables).
 
-    A category that the training data does not have; or a number or time that is beyond its range
-    by more than a tenth of that range. Cost: one pass over the cells.
+    A category that the training data does not have; or a number or time that is further than a
+    tenth of the column's range from every training number, beyond the range or in a gap between
+    bins; see `familiar_ranges`. A gap within a bin is not known. Cost: one pass over the cells.
     """
     unlike = np.zeros(codes.shape, np.bool_)
     positions = find_columns(table, encoder)
@@ -36,25 +37,38 @@ def unfamiliar_cells(table: Table, encoder: Encoder, codes: Ints) -> Bools:
 def _unlike(cells: Cells, column: Column, codes: Ints) -> Bools:
     if not isinstance(column.plain, NumberColumn):
         return cells.known & (codes < 0)
-    low, high = familiar_range(column.plain)
     numbers = cells.as_numbers(column.plain.kind, column.plain.zone)
-    return (numbers < low) | (numbers > high)
+    unlike = ~np.isnan(numbers)
+    for low, high in familiar_ranges(column.plain):
+        unlike &= (numbers < low) | (numbers > high)
+    return unlike
 
 
-def familiar_range(column: NumberColumn) -> tuple[float, float]:
-    """Return the range of a column's training numbers, wider by a tenth of it at both ends."""
-    low, high = _range(column)
-    return low - MARGIN * (high - low), high + MARGIN * (high - low)
+def familiar_ranges(column: NumberColumn) -> list[tuple[float, float]]:
+    """Return where a number is near the training numbers.
+
+    That is up to a tenth of their range away, and up to the next whole number in a gap of whole
+    ones: where 7 and 9 are known, 8 is no surprise.
+    """
+    starts, ends, before, after = _training_ranges(column)
+    return list(zip((starts - before).tolist(), (ends + after).tolist(), strict=True))
 
 
-def _range(column: NumberColumn) -> tuple[float, float]:
-    """Return the least and the largest training number.
+def _training_ranges(column: NumberColumn) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return starts and ends of where training numbers lie, and how far before and after is near.
 
-    Bins without training rows, which thresholds of a model can make, do not count.
+    They are at most five ranges: what is near does not fill the gaps between them. Bins without
+    training rows, which thresholds of a model can make, do not count.
     """
     filled = column.counts > 0
     filled = filled if filled.any() else ~filled
-    return float(column.lows[filled].min()), float(column.highs[filled].max())
+    lows, highs = column.lows[filled], column.highs[filled]
+    margin = MARGIN * (highs[-1] - lows[0])
+    gaps = lows[1:] - highs[:-1]
+    near = np.maximum(margin, np.where(gaps > column.step, column.step, 0.0))
+    wide = gaps > 2 * near
+    starts, ends = lows[np.append(True, wide)], highs[np.append(wide, True)]
+    return starts, ends, np.append(margin, near[wide]), np.append(near[wide], margin)
 
 
 class UnfamiliarCounts:
@@ -95,8 +109,8 @@ def unfamiliar_sentence(column: Column, rows: int, values: dict[str, None]) -> s
     if isinstance(column.plain, NumberColumn):
         shown = shown.replace("'", "")
         return (
-            f"column {column.name!r} has values far beyond the training data "
-            f"({training_range(column.plain)}), in {counted(rows, 'row')}; "
+            f"column {column.name!r} has values far from the training data "
+            f"({training_ranges(column.plain)}), in {counted(rows, 'row')}; "
             f"each counts as the nearest bin: {shown}"
         )
     return (
@@ -105,10 +119,13 @@ def unfamiliar_sentence(column: Column, rows: int, values: dict[str, None]) -> s
     )
 
 
-def training_range(column: NumberColumn) -> str:
-    """Write the least and the largest training value of a column."""
-    low, high = _range(column)
-    return f"{column.text(low)} to {column.text(high)}"
+def training_ranges(column: NumberColumn) -> str:
+    """Write where the training values of a column lie, such as ``1 to 8 and 50 to 53``."""
+    starts, ends, *_ = (map(column.text, each.tolist()) for each in _training_ranges(column))
+    texts = [
+        low if low == high else f"{low} to {high}" for low, high in zip(starts, ends, strict=True)
+    ]
+    return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
 
 
 def cell_texts(cells: Cells, rows: Ints) -> list[str]:

@@ -96,8 +96,7 @@ class DensityCheck(PrintedAnswer):
         against = counted(self.n_rows, "training row" if self.in_sample else "row")
         return [
             *[
-                f"{int(check.beyond.sum()):,} of {counted(_count(check), noun)} {what} {against} "
-                f"beyond chance, {int(check.large.sum()):,} by much"
+                f"{_some(check)} of {counted(_count(check), noun)} {what} {against} beyond chance"
                 + (f"; {worst}" if (worst := _worst(check)) else "")
                 for check, noun, what in self._compared()
                 if _count(check)
@@ -118,6 +117,11 @@ class DensityCheck(PrintedAnswer):
 
 def _count(check: PairCheck | GroupCheck) -> int:
     return check.count if isinstance(check, PairCheck) else len(check.size)
+
+
+def _some(check: PairCheck | GroupCheck) -> str:
+    beyond, large = int(check.beyond.sum()), int(check.large.sum())
+    return f"{beyond:,} ({large:,} by much)" if beyond else "none"
 
 
 def _worst(check: PairCheck | GroupCheck) -> str:

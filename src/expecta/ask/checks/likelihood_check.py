@@ -79,7 +79,8 @@ class LikelihoodCheck(PrintedAnswer):
         if not np.isfinite(self.score[0]):
             return f"There are no rows to score{without and f', but {without}'}."
         gains = [
-            f"{abs(gain):.3g} ± {error:.2g} {'above' if gain >= 0 else 'below'} {name}"
+            f"{abs(gain):.3g} ± {error:.2g} {'above' if gain >= 0 else 'below'} "
+            f"{'a ' * (name == TREE)}{name}"
             for name, gain, error in zip(
                 self.names[1:], self.gain[1:].tolist(), self.error[1:].tolist(), strict=True
             )

@@ -160,9 +160,14 @@ class _Parser:
             self.fail("the condition is empty; for all rows leave it out", self.next)
         condition = self.either(0)
         if self.next.kind != "end":
-            self.fail(
-                f"{_describe(self.next)} after a condition; join two by 'and' or 'or'", self.next
+            before, after = (
+                self.tokens[self.at - 1],
+                self.tokens[min(self.at + 1, len(self.tokens) - 1)],
             )
+            advice = "join two by 'and' or 'or'"
+            if self.next.text == "," and before.kind == after.kind == "number":
+                advice = f"write decimals with a point: {before.text}.{after.text}"
+            self.fail(f"{_describe(self.next)} after a condition; {advice}", self.next)
         return condition
 
     def either(self, depth: int) -> Syntax:
@@ -202,6 +207,8 @@ class _Parser:
             return self.is_missing(left)
         if token.kind != "operator":
             hint = ", or write low <= column <= high" if token.text.lower() == "between" else ""
+            if not hint and isinstance(left, Name) and (token.kind == "word" or token.text == "("):
+                hint = "; a name that is not one word is in backticks: `body mass`"
             self.fail(
                 f"{_describe(token)} where a comparison is expected; "
                 f"write one of == != < <= > >= in{hint}",
