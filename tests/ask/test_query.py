@@ -27,6 +27,7 @@ from expecta import (
     random_probabilistic,
 )
 from expecta.ask.language.column_sets import Intervals
+from expecta.ask.language.grammar import parse
 from expecta.ask.language.query import MAX_BOXES, Query
 
 DAYS = [dt.date(2024, 1, 1), dt.date(2024, 5, 31), dt.date(2025, 2, 1)]
@@ -554,6 +555,15 @@ def test_what_is_missing_can_be_asked_where_it_is_a_value():
         Query.read("x == None", encoder)
     with pytest.raises(QueryError, match="age is missing, age is not missing"):
         Query.read("x is 5", encoder)
+
+
+@pytest.mark.parametrize(
+    ("query", "advice"),
+    [("age < 60,5", r"write decimals with a point: 60\.5"), ("body mass (g) > 3", "in backticks")],
+)
+def test_how_decimals_and_names_are_written(query, advice):
+    with pytest.raises(QueryError, match=advice):
+        parse(query)
 
 
 def test_a_condition_on_the_target_says_how_to_ask():

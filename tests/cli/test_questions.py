@@ -108,6 +108,13 @@ def test_rows_by_number(place):
     assert "rows have the indices 0 to 3" in bad(*words, "--row", 4)
 
 
+def test_a_row_unlike_the_training_data_is_remarked_on(place):
+    told = run("explain", place / "cost.expecta", "--row", "age=4000,smoker=yes").stderr
+    assert "column 'age' has values far from the training data" in told
+    assert "nearest bin: 4000" in told
+    assert "far from" not in run("explain", place / "cost.expecta", "--row", "age=40").stderr
+
+
 WRONG = [
     (["ask", "M", "smokr == 'yes'"], "did you mean 'smoker'"),
     (["ask", "M", "smoker == 'maybe'"], "it takes 'no', 'yes'"),

@@ -105,6 +105,11 @@ _SENTENCES: dict[str, Callable[[_Columns, str], str]] = {
         f"read as categories; if {what} means missing: {_marker(what)} (in Python with "
         f"{c.python('numeric')})"
     ),
+    "marked commas": lambda c, what: (
+        f"{c} {c.verb('holds', 'hold')} numbers with decimal commas and {what}, so "
+        f"{c.verb('it is', 'they are')} read as categories; if {what} means missing: "
+        f"{_marker(what)} --decimal , (in Python with {c.python('numeric')}, decimal=',')"
+    ),
     "marker number": lambda c, what: (
         f"{c} {c.verb('has', 'have')} the number {what} far from all others; if it means missing: "
         f"{_marker(what)}"
@@ -171,7 +176,7 @@ class ColumnNotes:
         numbers = len(texts) - len(odd)
         markers = [text for text in texts if text.casefold() in MARKERS]
         if len(odd) == 1 and numbers >= 3:
-            self.add("marked numbers", name, repr(odd[0]))
+            self.add("marked commas" if odd is commas else "marked numbers", name, repr(odd[0]))
         elif markers:
             for marker in markers:
                 self.add("marker", name, repr(marker))
