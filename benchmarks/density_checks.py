@@ -18,8 +18,8 @@ import time
 
 import numpy as np
 import pandas as pd
-from benchmarks.planted_dependences import TABLES
 
+from benchmarks.planted_dependences import TABLES
 from expecta import ChowLiu, Independent
 
 ROWS = (200, 700, 2500)

@@ -26,9 +26,9 @@ from pathlib import Path
 
 import httpx
 import numpy as np
+
 from benchmarks.serve_load import incomplete, records
 from benchmarks.service_process import service
-
 from expecta import CircuitRegressor
 from expecta.datasets import load_insurance
 

@@ -23,8 +23,8 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pyarrow as pa
-from benchmarks.service_process import bare_service, service
 
+from benchmarks.service_process import bare_service, service
 from expecta import CircuitRegressor
 from expecta.datasets import load_insurance
 
