@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -112,6 +113,8 @@ class _Small(HostDevice):
 
 
 def test_where_memory_is_full_less_is_taken(monkeypatch):
+    if shutil.which("c++") is None:
+        pytest.skip("no C++ compiler to run the card's kernels here")
     host = _Small(1 << 24)
     monkeypatch.setattr(card_work, "cuda_device", lambda process: host)
     pair, X = _pair(), np.random.default_rng(0).integers(-1, 3, (20_000, 6))
