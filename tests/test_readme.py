@@ -90,4 +90,4 @@ def test_code_of_questions(capsys):
         exec(block, names)
     shown = capsys.readouterr().out
     assert "training rows" in shown
-    assert "charges by smoker, age where region != 'northwest'" in shown
+    assert "charges by smoker and age where region != 'northwest'" in shown

@@ -532,7 +532,7 @@ def test_where_the_target_lies_does_not_matter(offset):
     far.calibrate(TABLE, grid + offset)
     widths = [np.diff(one.predict_interval(HOLED), axis=1) for one in (near, far)]
     # calibration divides rounded residuals by spreads that may be smaller than others'
-    np.testing.assert_allclose(*widths, rtol=0.03, atol=3 * rounding)
+    np.testing.assert_allclose(*widths, rtol=0.03, atol=4 * rounding)
 
 
 def test_a_perfect_fit_far_from_zero_is_narrow():

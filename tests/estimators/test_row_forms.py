@@ -207,7 +207,7 @@ def test_lists_and_intervals_stay_conditions(regressor):
 )
 def test_an_absent_column_is_unknown_and_said_once(regressor, lacking):
     wanted = regressor.predict({"smoker": "yes", "age": 41})
-    with pytest.warns(MissingColumnsWarning, match="no column 'bmi', 'day': missing") as seen:
+    with pytest.warns(MissingColumnsWarning, match="no columns 'bmi', 'day': missing") as seen:
         answer = regressor.predict(lacking)
     assert answer == wanted
     assert len(seen) == 1

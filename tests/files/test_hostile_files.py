@@ -28,6 +28,7 @@ from expecta import (
     ChowLiu,
     CircuitRegressor,
     Density,
+    DomainError,
     Encoder,
     Evidence,
     ExpectedPredictor,
@@ -260,8 +261,12 @@ def use_estimator(value):
         assert np.all(np.isfinite(mean))
         assert np.all(std >= 0)
         if hasattr(value, "calibration_"):
-            ends = value.predict_interval(rows)
-            assert np.all(ends[:, 0] <= ends[:, 1])
+            try:
+                ends = value.predict_interval(rows)
+            except DomainError as error:  # noise that is lost in the rounding of huge outputs
+                assert "ranges so widely" in str(error)
+            else:
+                assert np.all(ends[:, 0] <= ends[:, 1])
     else:
         probability = value.predict_proba(rows)
         np.testing.assert_allclose(probability.sum(axis=1), 1.0)
