@@ -264,7 +264,8 @@ def use_estimator(value):
             try:
                 ends = value.predict_interval(rows)
             except DomainError as error:  # noise that is lost in the rounding of huge outputs
-                assert "ranges so widely" in str(error)
+                if "ranges so widely" not in str(error):
+                    raise
             else:
                 assert np.all(ends[:, 0] <= ends[:, 1])
     else:
