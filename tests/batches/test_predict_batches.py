@@ -148,6 +148,17 @@ def test_a_column_that_all_batches_lack_is_unknown(models):
         answered(models["cost"], table.to_batches())
 
 
+def test_a_missing_column_is_said_once_where_a_cell_is_at_fault(models):
+    batch = incomplete(8).drop_columns("smoker").to_batches()[0]
+    bad = with_column(batch, "age", pa.array([30.0] * 7 + [np.inf]))
+    with (
+        pytest.warns(MissingColumnsWarning) as caught,
+        pytest.raises(BatchError, match="batch 0, row 7"),
+    ):
+        answered(models["cost"], [bad])
+    assert len(caught) == 1
+
+
 def test_another_type_becomes_that_of_the_first_batch_or_is_refused(models):
     good = incomplete(8).to_batches()[0]
     whole = with_column(good, "age", pa.array([30] * 8))

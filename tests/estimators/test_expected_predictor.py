@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.cluster import KMeans
@@ -262,6 +263,17 @@ def test_libraries_agree_with_enumeration(library, kind):
     tolerance = 1e-6 if library == "xgboost" else 1e-8  # it predicts with 32 bits
     scale = np.abs(y).max()
     np.testing.assert_allclose(expected.predict(some), obvious[:, 0], atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("form", [pa.Table.from_pandas, pl.from_pandas, "records", "list"])
+def test_every_form_of_a_table_can_be_learned_from(form):
+    frame, y = table()
+    model = make_pipeline(prepared("mixed", np.random.default_rng(1), False), Ridge()).fit(frame, y)
+    frame.loc[:5, "a"], frame.loc[3:9, "colour"] = np.nan, None
+    other = frame.to_dict(form) if isinstance(form, str) else form(frame)
+    wanted = ExpectedPredictor(model, density=ChowLiu()).fit(frame).predict(frame)
+    found = ExpectedPredictor(model, density=ChowLiu()).fit(other).predict(other)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 def test_numbers_that_are_categories():

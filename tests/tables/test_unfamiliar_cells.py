@@ -33,6 +33,12 @@ ROWS = pd.DataFrame(
 UNLIKE = [[0, 0, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 0, 0]]  # 72 is near the range
 
 
+def test_a_range_beyond_the_largest_float_is_near_every_number():
+    encoder = Encoder().fit({"x": [-1.2e308, 0.0, 1.2e308]})
+    table = read_rows({"x": [1.7e308, -1.7e308, 5.0, None]}, encoder)
+    assert not unfamiliar_cells(table, encoder, encoder.codes(table)).any()
+
+
 def test_new_categories_and_far_numbers_are_found():
     encoder = Encoder().fit(TABLE)
     table = read_rows(ROWS, encoder)

@@ -133,7 +133,9 @@ class BatchPredictor:
         except DomainError as problem:
             row = None
             if batch is not None:
-                row = first_bad_row(lambda a, n: self._read(batch.slice(a, n)), batch.num_rows)
+                with warnings.catch_warnings():  # what is missing was said of the whole batch
+                    warnings.simplefilter("ignore", MissingColumnsWarning)
+                    row = first_bad_row(lambda a, n: self._read(batch.slice(a, n)), batch.num_rows)
             raise BatchError(self.n_batches, row, self.n_rows, str(problem)) from None
 
     def _read(self, batch: Any) -> ModelRows:

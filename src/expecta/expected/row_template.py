@@ -64,6 +64,10 @@ class RowTemplate:
         if isinstance(X, Mapping):
             X = {name: np.asarray(values) for name, values in X.items()}
             X = nw.dependencies.get_pandas().DataFrame(X)
+        elif isinstance(X, list) and X and isinstance(X[0], Mapping):
+            X = nw.dependencies.get_pandas().DataFrame(X, columns=table.names)
+        elif nw.dependencies.is_pyarrow_table(X):
+            X = X.to_pandas()
         elif not (frames.is_pandas(X) or frames.is_polars(X)):
             X = np.asarray(X)
         indices = template.indices(table)

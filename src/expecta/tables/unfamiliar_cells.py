@@ -63,8 +63,9 @@ def _training_ranges(column: NumberColumn) -> tuple[Floats, Floats, Floats, Floa
     filled = column.counts > 0
     filled = filled if filled.any() else ~filled
     lows, highs = column.lows[filled], column.highs[filled]
-    margin = MARGIN * (highs[-1] - lows[0])
-    gaps = lows[1:] - highs[:-1]
+    with np.errstate(over="ignore"):  # of a range beyond the largest float every number is near
+        margin = MARGIN * (highs[-1] - lows[0])
+        gaps = lows[1:] - highs[:-1]
     near = np.maximum(margin, np.where(gaps > column.step, column.step, 0.0))
     wide = gaps > 2 * near
     starts, ends = lows[np.append(True, wide)], highs[np.append(wide, True)]
