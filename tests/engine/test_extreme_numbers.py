@@ -71,7 +71,7 @@ def test_a_function_that_misses_little_probability():
     g = RegressionCircuit.build(vtree, part, [2, 2], bias=-3.0)
     for miss in (1e-3, 1e-9, 5e-13):
         pair = Pair(independent(vtree, [[1 - miss, miss], [0.5, 0.5]]), g)
-        assert pair.variance([[-1, -1]])[0] == pytest.approx(miss * 1e18, rel=1e-3)
+        assert pair.variance([[-1, -1]])[0] == pytest.approx(miss * (1 - miss) * 1e18, rel=1e-3)
         assert pair.range([[-1, -1]])[0][0] == -3.0
     g = RegressionCircuit.build(
         vtree, node((0.0, literal(0, 0), leaf(1, [-30.0, -29.0]))), [2, 2], bias=20.0

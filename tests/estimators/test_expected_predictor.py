@@ -901,6 +901,7 @@ def test_no_training_row_need_be_complete(kind):
         np.testing.assert_allclose(same.predict(make(holed[:9])), truth, rtol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:l1_reg")  # of shap's before 0.47
 def test_shapley_values_are_those_of_conditional_expectations():
     shap = pytest.importorskip("shap")
     frame, y = table(kind="mixed")

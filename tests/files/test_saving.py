@@ -96,7 +96,7 @@ def test_a_header_that_no_reader_takes(tmp_path):
         "a": ["a" * 25_000_001, "b" * 25_000_001] * 2,
         "b": ["c" * 25_000_001, "d" * 25_000_000] * 2,
     }
-    with pytest.raises(DomainError, match=r"cannot hold this encoder: .*header too large"):
+    with pytest.raises(DomainError, match=r"cannot hold this encoder: .*(?i:header ?too ?large)"):
         Encoder().fit(table).save(tmp_path / "file")
     assert not (tmp_path / "file").exists()
 

@@ -67,6 +67,8 @@ def _classes(dtype: str, values: Any) -> npt.NDArray[Any]:
         raise ValueError("classes out of order")
     if kind == "U" and len(values) * int(dtype[2:]) > MAX_CHARACTERS:
         raise ValueError("classes that are too long")
+    if kind in "iu" and (values[0] < np.iinfo(dtype).min or values[-1] > np.iinfo(dtype).max):
+        raise ValueError("classes that do not fit their type")
     with np.errstate(over="ignore"):
         classes = np.array(values, np.dtype(dtype))
     if classes.tolist() != values:

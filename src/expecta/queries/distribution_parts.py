@@ -141,7 +141,8 @@ class EnumeratedPart(DistributionPart):
             value, weight = self.value[entry[a : a + step]], self.weight[entry[a : a + step]]
             at = c[a : a + step, None]
             noise = self._noise(entry[a : a + step])
-            below = ndtr((at - value) / noise) if self._has_noise else value <= at
+            with np.errstate(over="ignore"):  # a step, where the noise is next to none
+                below = ndtr((at - value) / noise) if self._has_noise else value <= at
             out[a : a + step] = np.minimum((weight * below).sum(axis=1), 1.0)
         return out
 
