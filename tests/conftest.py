@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -39,7 +38,7 @@ def device(request, monkeypatch):
     """The host's emulation of a card, or a card."""
     from expecta.common.errors import DeviceError
     from expecta.engine.cuda import card_work
-    from host_device import HostDevice
+    from host_device import HostDevice, need_compiler
 
     if request.param == "card":
         try:
@@ -48,8 +47,7 @@ def device(request, monkeypatch):
             pytest.skip(str(problem))
         monkeypatch.setattr(card, "memory", card.memory)  # tests may change it
         return card
-    if shutil.which("c++") is None:
-        pytest.skip("no C++ compiler to run the card's kernels here")
+    need_compiler()
     host = HostDevice()
     monkeypatch.setattr(card_work, "cuda_device", lambda process: host)
     return host

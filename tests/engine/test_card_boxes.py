@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
@@ -13,7 +11,7 @@ from expecta.circuits import independent
 from expecta.common.errors import DeviceError
 from expecta.engine.boxes import BoxExpectation, BoxSum, card_boxes, runs
 from expecta.engine.cuda import card_work
-from host_device import HostDevice, LostDevice
+from host_device import HostDevice, LostDevice, need_compiler
 
 
 def _boxes(rng, cards, count, asked, outputs):
@@ -84,8 +82,7 @@ def test_rows_that_need_more_memory_go_again(device, monkeypatch):
 
 def test_the_order_of_threads_changes_nothing(monkeypatch):
     """Threads between two barriers in the other order: the same bits, so no races."""
-    if shutil.which("c++") is None:
-        pytest.skip("no C++ compiler to run the card's kernels here")
+    need_compiler()
     p, boxes, rng = _sum(1, n=9, count=300)
     codes = _rows(rng, p.cardinalities, 12, 0.5)
     found = []
@@ -136,8 +133,7 @@ def test_a_wrapped_forest_predicts_the_same(device):
 
 
 def test_a_card_that_fails_is_an_error_or_the_processor(monkeypatch):
-    if shutil.which("c++") is None:
-        pytest.skip("no C++ compiler to run the card's kernels here")
+    need_compiler()
     host = LostDevice()
     monkeypatch.setattr(card_work, "cuda_device", lambda process: host)
     p, boxes, rng = _sum(1)
@@ -153,8 +149,7 @@ def test_a_card_that_fails_is_an_error_or_the_processor(monkeypatch):
 
 
 def test_boxes_that_fit_into_no_memory_are_refused(monkeypatch):
-    if shutil.which("c++") is None:
-        pytest.skip("no C++ compiler to run the card's kernels here")
+    need_compiler()
     host = HostDevice(1 << 12)
     monkeypatch.setattr(card_work, "cuda_device", lambda process: host)
     p, boxes, rng = _sum(4, count=1500)

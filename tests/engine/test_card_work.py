@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ from expecta import Pair, Vtree, config_context, random_probabilistic, random_re
 from expecta.common.errors import DeviceError
 from expecta.engine.cuda import card_work
 from expecta.engine.cuda.devices import CudaDevice
-from host_device import HostDevice
+from host_device import HostDevice, need_compiler
 
 
 class _CudaError(RuntimeError):
@@ -113,8 +112,7 @@ class _Small(HostDevice):
 
 
 def test_where_memory_is_full_less_is_taken(monkeypatch):
-    if shutil.which("c++") is None:
-        pytest.skip("no C++ compiler to run the card's kernels here")
+    need_compiler()
     host = _Small(1 << 24)
     monkeypatch.setattr(card_work, "cuda_device", lambda process: host)
     pair, X = _pair(), np.random.default_rng(0).integers(-1, 3, (20_000, 6))

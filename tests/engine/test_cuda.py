@@ -6,7 +6,6 @@ one (``pytest -m gpu``) the same checks run on it.
 
 from __future__ import annotations
 
-import shutil
 import sys
 import warnings
 
@@ -34,7 +33,7 @@ from expecta.engine.cuda import card_work
 from expecta.engine.cuda.pair_layout import PairLayout
 from expecta.engine.plan import Plan
 from expecta.engine.run import run_each
-from host_device import HostDevice, LostDevice
+from host_device import HostDevice, LostDevice, need_compiler
 
 ALGEBRAS = {
     "expectation": lambda phi: (Expectation(2), constants(Expectation(2), phi)),
@@ -193,8 +192,7 @@ def test_float32_is_good_to_five_digits(device):
 
 def test_tiles_and_chunks_change_nothing(monkeypatch):
     """Rows in tiles of 32 and one chunk of channels at a time: the same bits."""
-    if shutil.which("c++") is None:
-        pytest.skip("no C++ compiler to run the card's kernels here")
+    need_compiler()
     p, g, rng = _pair(5)
     evidence = _evidence(p, rng, 100)
     algebra, table = ALGEBRAS["spectrum"](g.weight)
@@ -233,8 +231,7 @@ class _Full(HostDevice):
 
 @pytest.mark.parametrize(("kind", "says"), [(_Full, "memory is full"), (LostDevice, "off the bus")])
 def test_a_card_that_fails_is_an_error_or_the_processor(monkeypatch, kind, says):
-    if shutil.which("c++") is None:
-        pytest.skip("no C++ compiler to run the card's kernels here")
+    need_compiler()
     host = kind()
     monkeypatch.setattr(card_work, "cuda_device", lambda process: host)
     p, g, _ = _pair(5)

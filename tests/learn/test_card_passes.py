@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +12,7 @@ from expecta.engine.cuda import card_work
 from expecta.learn.trees.expectation import TreeRows, expected_counts, log_likelihoods
 from expecta.learn.trees.layout import TreeLayout
 from expecta.learn.trees.tree import RootedTree
-from host_device import HostDevice, LostDevice
+from host_device import HostDevice, LostDevice, need_compiler
 
 STATES = [1, 3, 70]  # at most, at each node: one thread per lane, and several
 
@@ -62,8 +60,7 @@ def test_passes_are_those_of_the_processor(device, states):
 
 def test_the_order_of_threads_changes_nothing(monkeypatch):
     """Threads between two barriers in the other order: the same bits, so no races."""
-    if shutil.which("c++") is None:
-        pytest.skip("no C++ compiler to run the card's kernels here")
+    need_compiler()
     model = _model(5, 8, 70, 100, limit=16)
     found = []
     for descending in (False, True):
@@ -117,8 +114,7 @@ def test_a_learner_learns_the_same(device):
 
 
 def test_a_card_that_fails_is_an_error_or_the_processor(monkeypatch):
-    if shutil.which("c++") is None:
-        pytest.skip("no C++ compiler to run the card's kernels here")
+    need_compiler()
     host = LostDevice()
     monkeypatch.setattr(card_work, "cuda_device", lambda process: host)
     layout, theta, table, _ = _model(0, 7, 3, 50)
