@@ -63,8 +63,9 @@ function combinedMean(group) {
   if (typeof group.standard_error !== "number" || !group.interval) return null;
   const say = (value) => output(value, group.is_probability);
   const [low, high] = group.interval;
-  const parts = [`by the density ${say(group.density_mean)}`];
-  if (typeof group.rows_output === "number") parts.push(`over the training rows ${say(group.rows_output)}, which count ${percent(group.rows_weight)}`);
+  const alone = group.population === "both" ? "" : " alone";
+  const parts = [group.population === "rows" ? "by the rows alone" : `by the density${alone} ${say(group.density_mean)}`];
+  if (typeof group.rows_output === "number") parts.push(`over the training rows ${say(group.rows_output)}${alone ? "" : `, which count ${percent(group.rows_weight)}`}`);
   return [h("strong", null, `The mean is probably between ${say(low)} and ${say(high)}`), ` (95%; ${parts.join(", ")}).`];
 }
 

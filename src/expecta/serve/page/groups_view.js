@@ -186,7 +186,7 @@ export class GroupsView {
 
   groupHead(group, say) {
     return [
-      h("p", { class: "query" }, name(group.name, 60), " where ", name(group.query, 300)),
+      h("p", { class: "query" }, name(group.name, 60), group.query === "all rows" ? " over " : " where ", name(group.query, 300)),
       h("p", { class: "headline" }, say(group.mean)),
       h("p", { class: "under" }, `± ${say(group.std)} spread of the model’s output over the group, ${percent(group.share)} of the population`),
     ];
