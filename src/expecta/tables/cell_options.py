@@ -146,8 +146,9 @@ def _read_dates(cells: Cells, form: str | None) -> Cells:
                 continue  # the last of numbers, which is not a level of any cell
             wanted = "written as 2024-05-31" if form is None else f"of the format {form!r}"
             raise DomainError(
-                f"column {cells.name!r} holds dates: {level!r:.60} is not a date {wanted}; give "
-                f"the format: dates={{{cells.name!r}: '%d/%m/%Y'}}, or --date {cells.name}=%d/%m/%Y"
+                f"column {cells.name!r} holds dates: {level!r:.60} is not a date {wanted}; write "
+                f"it so, or fit with its format: dates={{{cells.name!r}: '%d/%m/%Y'}}, or "
+                f"--date {cells.name}=%d/%m/%Y"
             ) from None
         times.append(time)
     zoned = {time.tzinfo is not None for time in times}

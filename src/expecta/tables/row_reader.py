@@ -72,9 +72,10 @@ def absent_columns(
             + suggestion(next(iter(given), ""), columns, "they are")
         )
     if absent and current().columns == "strict":
+        they = "it is unknown, add it" if len(absent) == 1 else "they are unknown, add them"
         raise DomainError(
-            f"the table has no column {', '.join(map(repr, absent))}; if it is unknown, "
-            f"add it with None in every row"
+            f"the table has no column {', '.join(map(repr, absent))}; if {they} with None in "
+            f"every row"
         )
     return absent
 
