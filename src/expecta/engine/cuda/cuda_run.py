@@ -34,6 +34,9 @@ MAX_OFFSET = 1 << 31  # pairs of numbers that a chunk's states take
 ROWS_FIRST = 1  # which blocks follow one another: see `walk.cu`
 MAX_ITEMS = 8  # of a level that a thread takes at most
 MIN_BLOCKS = 2048  # a card should have at a time
+MIN_LARGE_BLOCKS = 264  # that sum large sums: two on each multiprocessor of an H200
+MIN_SIDE, SIDE, WIDEST_SIDE = 4, 128, 256  # lanes that a block takes side by side
+MANY_LANES = 10_000  # from which blocks are wide, and what they read comes from far
 MAX_GRID = 60_000  # blocks in the second direction
 
 _kept = kept_on_card()  # pairs, by their plans
@@ -124,6 +127,7 @@ class CardPair:
         self.real = np.dtype(np.float32 if real == "float" else np.float64)
         self.per_edge = self.channels * (per_edge // channels) if channels else 0
         self.run_size = 8 if self.width <= 2 else 4 if self.width <= 4 else 2
+        large = max_patterns >= MANY_LANES
         options = {
             "REAL": real,
             "CODE": "unsigned char" if n_states.max(initial=1) <= 256 else "int",
@@ -131,8 +135,9 @@ class CardPair:
             "CHANNELS": self.channels,
             "CONSTANTS": self.per_edge,
             "WEIGHTS": weights,
-            "BLOCKS": 5 if self.width <= 2 else 4 if self.width <= 4 else 1,
+            "BLOCKS": (5 if large else 4) if self.width <= 2 else 3 if self.width <= 4 else 2,
             "RUN": self.run_size,
+            "AHEAD": 1 if large or self.width > 4 else 2,
             "ROWS_FIRST": ROWS_FIRST,
             "ORDER": algebra[0] if len(algebra) > 1 else 1,
         }
@@ -258,10 +263,11 @@ class CardPair:
         stage, (nodes, *_) = self.stages[which]
         i, q = np.int32, np.int64
         n = int(stage.lanes[level]) or lanes
-        across = -(-n // WARP)
+        side = _side(n, 0)
+        across = -(-n // side)
         a, b = (int(at) for at in stage.nodes.start[level : level + 2])
         if b > a:
-            chunk, blocks = _blocks(b - a, across)
+            chunk, blocks = _blocks(b - a, across, BLOCK // side)
             self.device.launch(
                 self.kernels["probabilities"],
                 _grid(blocks, across, 1),
@@ -277,7 +283,7 @@ class CardPair:
                     self.maps,
                     q(self.tile),
                     i(n),
-                    i(WARP.bit_length() - 1),
+                    i(side.bit_length() - 1),
                     self.flag,
                 ),
             )
@@ -287,17 +293,18 @@ class CardPair:
         stage, (_, runs, run_start, *sums) = self.stages[which]
         i, q = np.int32, np.int64
         n = int(stage.lanes[level]) or lanes
-        across = -(-n // WARP)
         for phase, record, node in (
             (stage.first, sums[0], sums[1]),
             (stage.late, sums[2], sums[3]),
         ):
-            self._sums(phase, level, record, node, n, across, chunks)
+            self._sums(phase, level, record, node, n, chunks)
+        side = _side(n, 0)
+        across = -(-n // side)
         a, b = int(run_start[level]), int(run_start[level + 1])
         if b > a:
             self.device.launch(
                 self.kernels["runs"],
-                _grid(-(-(b - a) // (BLOCK // WARP)), across, chunks),
+                _grid(-(-(b - a) // (BLOCK // side)), across, chunks),
                 (
                     self.layers,
                     runs,
@@ -313,18 +320,20 @@ class CardPair:
                     self.maps,
                     q(self.tile),
                     i(n),
-                    i(WARP.bit_length() - 1),
+                    i(side.bit_length() - 1),
                 ),
             )
 
     def _sums(
-        self, phase: Sums, level: int, record: Any, node: Any, n: int, across: int, chunks: int
+        self, phase: Sums, level: int, record: Any, node: Any, n: int, chunks: int
     ) -> None:
         """Launch the sums of one phase of a level."""
         i, q = np.int32, np.int64
         a, b = int(phase.small[level]), int(phase.small[level + 1])
         large = int(phase.large[level + 1] - phase.large[level])
-        chunk, blocks = _blocks(b - a, across)
+        side = _side(n, large)
+        across = -(-n // side)
+        chunk, blocks = _blocks(b - a, across, BLOCK // side)
         if large + blocks:
             self.device.launch(
                 self.kernels["states"],
@@ -349,7 +358,7 @@ class CardPair:
                     self.maps,
                     q(self.tile),
                     i(n),
-                    i(WARP.bit_length() - 1),
+                    i(side.bit_length() - 1),
                 ),
             )
 
@@ -396,6 +405,8 @@ class CardPair:
 
     def lanes(self, n: int) -> int:
         """Return for how many lanes rows are walked: few are rounded up, to share graphs."""
+        if n <= WARP:
+            return 1 << (n - 1).bit_length()
         step = max(WARP, 1 << (n - 1).bit_length() >> 4)  # a sixteenth to an eighth of the rows
         return n if n > GRAPH_ROWS else min(self.tile, -(-n // step) * step)
 
@@ -546,13 +557,23 @@ def _grid(items: int, across: int, chunks: int) -> tuple[int, int, int]:
     return (across, items, chunks) if ROWS_FIRST else (items, across, chunks)
 
 
-def _blocks(count: int, across: int) -> tuple[int, int]:
+def _side(lanes: int, large: int) -> int:
+    """Return how many lanes a block takes side by side.
+
+    Fewer where there are few large sums, so that more threads, and blocks, share each.
+    """
+    side = min(WIDEST_SIDE if lanes >= MANY_LANES else SIDE, 1 << (lanes - 1).bit_length())
+    while side > MIN_SIDE and 0 < large * -(-lanes // side) < MIN_LARGE_BLOCKS:
+        side //= 2
+    return side
+
+
+def _blocks(count: int, across: int, slots: int) -> tuple[int, int]:
     """Return how many items of a level a thread takes, and how many blocks that makes.
 
     Several, one after the other, save it the look at their layer; where there are few rows
     more threads are better.
     """
-    slots = BLOCK // WARP
     chunk = 1
     while chunk < MAX_ITEMS and -(-count // (2 * chunk * slots)) * across >= MIN_BLOCKS:
         chunk *= 2

@@ -4,6 +4,7 @@
 #define DEVICE
 #define INLINE inline
 #define UNROLL
+#define UNROLL_EIGHT
 #define KERNEL(threads, blocks) void
 #define READ(p) (*(p))
 #define SHARED static
@@ -17,6 +18,7 @@ struct int4 { int x, y, z, w; };
 #define DEVICE __device__
 #define INLINE __forceinline__
 #define UNROLL _Pragma("unroll")
+#define UNROLL_EIGHT _Pragma("unroll 8")
 #define KERNEL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 #define READ(p) __ldg(p)
 #define SHARED __shared__

@@ -7,6 +7,7 @@
 //   WEIGHTS   0: θ as it is; 1: with powers of two; 2: posterior weights, states divided by q
 //   BLOCKS    blocks of `states` that a multiprocessor should hold
 //   RUN       pairs of a dense layer that one thread sums at once
+//   AHEAD     terms whose states a thread reads at once
 // q and its exponents are always double. The host compiler takes the same text (-DON_HOST), one
 // thread after the other, which is how it is tested without a card.
 
@@ -112,7 +113,26 @@ static DEVICE INLINE void sum(real* acc, const int4* terms, int first, int last,
     }
     return;
   }
-  for (int j = first; j < last; j += step) {
+  int j = first;
+  for (; j + (AHEAD - 1) * step < last; j += AHEAD * step) {
+    int4 J[AHEAD];
+    real x[AHEAD][2 * V], y[AHEAD][2 * V], w[AHEAD];
+    UNROLL
+    for (int u = 0; u < AHEAD; ++u) J[u] = READ(terms + j + u * step);
+    UNROLL
+    for (int u = 0; u < AHEAD; ++u) {
+      load(x[u], zl + J[u].x * V * ls, ls);
+      load(y[u], zr + J[u].y * V * rs, rs);
+      w[u] = J[u].z < 0 ? (real)1 : weight(p, J[u].z, n, at, Q, K);
+    }
+    UNROLL
+    for (int u = 0; u < AHEAD; ++u) {
+      real t[2 * V];
+      product(t, x[u], y[u], c + (i64)J[u].w * CONSTANTS);
+      add(acc, w[u], t);
+    }
+  }
+  for (; j < last; j += step) {
     int4 J = READ(terms + j);
     real x[2 * V], y[2 * V], t[2 * V];
     load(x, zl + J.x * V * ls, ls);
@@ -249,6 +269,7 @@ extern "C" KERNEL(256, 1) probabilities(
     const double *ql = Q + at.q_left, *qr = Q + at.q_right;
     double total = 0;
 #if WEIGHTS == 0
+    UNROLL_EIGHT
     for (int e = N.y; e < N.z; ++e) {
       int2 E = READ(edge_nodes + e);
       total += READ(theta + e) * (ql[E.x * ls] * qr[E.y * rs]);
