@@ -22,6 +22,7 @@ from expecta.learn.trees.em import (
     prototype_start,
 )
 from expecta.learn.trees.expectation import Counts, TreeRows, expected_counts, log_likelihoods
+from expecta.learn.trees.known_states import VisibleTree
 from expecta.learn.trees.layout import TreeLayout
 from expecta.learn.trees.tree import RootedTree
 from expecta.learn.trees.tree_priors import AddedCounts, LatentPrior
@@ -87,6 +88,13 @@ def random_theta(rng, layout, zeros=0.0):
     return layout.normalised(counts)
 
 
+def shown(layout, theta):
+    """The same transitions, with each state a value."""
+    for node, states in enumerate(layout.states):
+        layout.values(theta, node)[:] = np.eye(states)
+    return theta
+
+
 def random_rows(rng, cards, rows, missing):
     codes = rng.integers(0, cards, (rows, len(cards))).astype(np.int32)
     codes[rng.random(codes.shape) < missing] = -1
@@ -94,16 +102,18 @@ def random_rows(rng, cards, rows, missing):
 
 
 class Problem:
-    """A small random model, and rows with holes and weights."""
+    """A small random model, and rows with holes and weights; without states, these are values."""
 
     def __init__(self, rng, n, states, rows, missing, zeros, limit):
         self.tree = random_tree(rng, n)
         cards = rng.integers(1, 5, n).astype(np.int32)
         self.cards = cards
-        self.layout = TreeLayout(
-            self.tree, rng.integers(1, states + 1, n).astype(np.int32), cards[self.tree.variable]
-        )
+        of_nodes = cards[self.tree.variable]
+        sizes = rng.integers(1, states + 1, n).astype(np.int32) if states else of_nodes
+        self.layout = TreeLayout(self.tree, sizes, of_nodes)
         self.theta = random_theta(rng, self.layout, zeros)
+        if not states:
+            self.theta = shown(self.layout, self.theta)
         self.codes = random_rows(rng, cards, rows, missing)
         self.weight = rng.choice([0.0, 0.5, 1.0, 3.0], rows)
         self.limit, self.rng = limit, rng
@@ -114,11 +124,11 @@ class Problem:
 
 
 @st.composite
-def problems(draw, zeros=(0.0, 0.0, 0.4), rows=25):
+def problems(draw, zeros=(0.0, 0.0, 0.4), rows=25, fewest=0):
     return Problem(
         np.random.default_rng(draw(st.integers(0, 2**31))),
         draw(st.integers(1, 4)),
-        draw(st.integers(1, 3)),
+        draw(st.integers(fewest, 3)),
         draw(st.integers(1, rows)),
         draw(st.sampled_from([0.0, 0.3, 1.0])),
         draw(st.sampled_from(zeros)),
@@ -189,6 +199,36 @@ def test_threads_change_nothing_and_sharing_only_the_last_bits(limit, n):
         with config_context(threads=threads):
             for old, new in zip(one, answers(table), strict=True):
                 np.testing.assert_array_equal(new, old)
+
+
+def test_states_that_are_values_are_counted_as_others_are(monkeypatch):
+    """The pass for known states against the messages of all states; for any number of threads."""
+    rng = np.random.default_rng(1)
+    tree, cards = random_tree(rng, 9), rng.integers(1, 12, 9).astype(np.int32)
+    layout = TreeLayout(tree, cards[tree.variable], cards[tree.variable])
+    theta = shown(layout, random_theta(rng, layout, zeros=0.1))
+    table = TreeRows(tree, cards, random_rows(rng, cards, 3000, 0.3), rng.random(3000))
+    some = rng.permutation(3000)[:2100]
+
+    def answers():
+        return [
+            log_likelihoods(layout, theta, table),
+            expected_counts(layout, theta, table).counts,
+            expected_counts(layout, theta, table, some).counts,
+        ]
+
+    found = []
+    for threads in (1, 3):
+        with config_context(threads=threads):
+            found.append(answers())
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    with monkeypatch.context() as patch:
+        patch.setattr(VisibleTree, "read", lambda *_: None)
+        for fast, slow in zip(found[0], answers(), strict=True):
+            np.testing.assert_allclose(fast, slow, rtol=1e-10, atol=1e-12)
+    theta[layout.b_start[0]] *= 0.5  # a state that is not its value for certain
+    assert layout.states[0] == 1 or VisibleTree.read(layout, theta) is None
 
 
 def test_counts_of_parts_add_up():
@@ -262,6 +302,28 @@ def test_thousands_of_rare_values_do_not_underflow(shape, states, limit):
         np.testing.assert_allclose(layout.values(counts.counts, v).sum(axis=0), seen, atol=1e-9)
 
 
+def test_thousands_of_known_values_around_an_unknown_one_do_not_underflow():
+    rng = np.random.default_rng(0)
+    n, card = 2000, 20
+    tree, cards = RootedTree.star(n, 7), np.full(n, card, np.int32)
+    layout = TreeLayout(tree, cards, cards)
+    theta = shown(layout, random_theta(rng, layout))
+    codes = random_rows(rng, cards, 6, 0.0)
+    codes[:, 7] = -1
+    table = TreeRows(tree, cards, codes, np.ones(6))
+    by_value = np.log(layout.transitions(theta, n - 1)) + sum(
+        np.log(layout.transitions(theta, v)[:, codes[:, x]].T)
+        for v, x in enumerate(tree.variable[:-1].tolist())
+    )
+    truth = np.logaddexp.reduce(by_value, axis=1)
+    assert np.all(truth < -5000)
+    np.testing.assert_allclose(log_likelihoods(layout, theta, table), truth, rtol=1e-10)
+    share = np.exp(by_value - truth[:, None])
+    counts = expected_counts(layout, theta, table).counts
+    np.testing.assert_allclose(layout.transitions(counts, n - 1)[0], share.sum(axis=0))
+    np.testing.assert_allclose(layout.transitions(counts, 0).sum(axis=1), share.sum(axis=0))
+
+
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("small", [1e-100, 1e-160, 1e-250, 1e-300])
 def test_tiny_parameters_do_not_underflow(small, limit):
@@ -317,7 +379,7 @@ def penalised(layout, theta, table, prior):
 
 
 @settings(max_examples=60)
-@given(problems(zeros=(0.0,)), st.sampled_from(["none", "flat", "random"]))
+@given(problems(zeros=(0.0,), fewest=1), st.sampled_from(["none", "flat", "random"]))
 def test_a_step_never_lowers_the_likelihood(problem, kind):
     p = problem
     prior = {

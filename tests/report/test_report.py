@@ -8,19 +8,23 @@ import shutil
 import subprocess
 import sys
 from base64 import b64decode, b64encode
+from functools import partial
 from hashlib import sha256
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from matplotlib.backends import backend_svg
 
 from expecta import ChowLiu, CircuitClassifier, CircuitRegressor, Encoder, ExpectedPredictor
+from expecta.ask.displays import DependenceDisplay, GroupDisplay, SplitDisplay
 from expecta.circuits.evidence import Evidence
 from expecta.common.errors import DomainError
 from expecta.common.text import figure, percent
 from expecta.common.trust import Trust
 from expecta.report import write_report
 from expecta.report.population import rebinned, shares_of
+from expecta.report.svg_figure import svg_figure
 
 HOSTILE = "<script>alert('x')</script>\"&\x00\u202e"
 LONG = "a name that is much longer than any figure can hold beside its marks, for certain"
@@ -450,6 +454,22 @@ def test_a_report_is_the_same_every_time(classifier, tmp_path):
         text = (tmp_path / "report.html").read_text("utf-8")
         texts.append(re.sub(r"<dt>written</dt><dd>.*?</dd>", "", text))
     assert texts[0] == texts[1]
+
+
+def test_figures_drawn_once_are_those_that_savefig_draws_twice(regressor, monkeypatch):
+    displays = [
+        GroupDisplay(regressor.ask()),
+        SplitDisplay(regressor.split("group")),
+        DependenceDisplay(regressor.dependence(LONG)),
+    ]
+    once = [svg_figure(display, "label") for display in displays]
+
+    class Savefig:
+        def __init__(self, figure):
+            self.print_svg = partial(figure.savefig, format="svg")
+
+    monkeypatch.setattr(backend_svg, "FigureCanvasSVG", Savefig)
+    assert once == [svg_figure(display, "label") for display in displays]
 
 
 def test_every_colour_of_a_figure_is_one_of_the_theme(page):

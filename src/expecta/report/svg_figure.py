@@ -30,6 +30,7 @@ def svg_figure(display: Display[Any], label: str, *, height: float | None = None
     inches, by default that of the display.
     """
     import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(), warnings.catch_warnings():
@@ -42,7 +43,8 @@ def svg_figure(display: Display[Any], label: str, *, height: float | None = None
         display.plot_figure(figure)
         figure.suptitle("")  # the page has a caption
         file = StringIO()
-        figure.savefig(file, format="svg", metadata={"Date": None})
+        # savefig would draw twice: first, unseen, for the layout, which drawing finds itself
+        FigureCanvasSVG(figure).print_svg(file, metadata={"Date": None})
     return _inline(file.getvalue(), label)
 
 

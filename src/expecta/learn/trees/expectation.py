@@ -19,6 +19,7 @@ from expecta.common.kernels import kernel
 from expecta.common.settings import current
 from expecta.common.threads import one_blas_thread, run_on_threads
 from expecta.engine.cuda.choice import failed_on_card, step_pays, wanted
+from expecta.learn.trees.known_states import VisibleTree, visit_known
 from expecta.learn.trees.layout import TreeLayout
 from expecta.learn.trees.messages import (
     BlockBuffers,
@@ -107,7 +108,10 @@ class TreeRows:
 
 
 def log_likelihoods(layout: TreeLayout, theta: Floats, table: TreeRows) -> Floats:
-    """Compute log-likelihoods. Cost: K² multiply-adds per row and node.  # (rows,)."""
+    """Compute log-likelihoods. Cost: that of `expected_counts`, or a third of it.  # (rows,)."""
+    visible = VisibleTree.read(layout, theta)
+    if visible is not None:
+        return _visit_known(visible, table, np.arange(len(table)), learn=False)[2]
     found = _on_card(layout, theta, table, np.arange(len(table)), learn=False)
     if found is not None:
         return found[2]
@@ -121,19 +125,46 @@ def expected_counts(
     """Return expected counts under θ, over all rows or those given by their indices.
 
     Missing values are summed out. The result is the same for any number of threads. Cost:
-    3 K² multiply-adds per row and node.
+    3 K² multiply-adds per row and node for K states; where the states are the values, a few
+    for a known value, and K for an unknown one between known ones.
     """
     rows = np.arange(len(table)) if rows is None else rows
-    found = _on_card(layout, theta, table, rows, learn=True)
-    if found is None:
-        with one_blas_thread():
-            sums, likelihoods = _Run(layout, theta, table).down(rows)
-        found = sums.counts * theta[: len(sums.counts)], sums.leaf, likelihoods
-    transitions, values, log_likelihood = found
-    counts = np.concatenate([transitions, values[layout.value_index]])
+    visible = VisibleTree.read(layout, theta)
+    if visible is not None:
+        transitions, known, log_likelihood = _visit_known(visible, table, rows, learn=True)
+        counts = np.zeros(layout.size)
+        counts[: len(transitions)] = transitions
+        for node, (a, b) in enumerate(pairwise(visible.start.tolist())):
+            np.fill_diagonal(layout.values(counts, node), known[a:b])
+    else:
+        found = _on_card(layout, theta, table, rows, learn=True)
+        if found is None:
+            with one_blas_thread():
+                sums, likelihoods = _Run(layout, theta, table).down(rows)
+            found = sums.counts * theta[: len(sums.counts)], sums.leaf, likelihoods
+        transitions, values, log_likelihood = found
+        counts = np.concatenate([transitions, values[layout.value_index]])
     weight = table.weight[rows]
     total = float(weight[weight > 0] @ log_likelihood[weight > 0])
     return Counts(counts, float(np.sum(weight)), total)
+
+
+def _visit_known(
+    tree: VisibleTree, table: TreeRows, rows: Ints, *, learn: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Return expected transitions, counts of known values, and the rows' log-likelihoods."""
+    sizes = [int(tree.a_start[-1]), int(tree.start[-1])] if learn else [0, 0]
+    # sums of a part are worth making where visiting its rows takes longer
+    n_parts = max(1, min(MAX_PARTS, len(rows) * len(tree.states) // max(1024, sizes[0])))
+    cuts = [len(rows) * part // n_parts for part in range(n_parts + 1)]
+    sums = [np.zeros((n_parts, size)) for size in sizes]
+    log_likelihood, given = np.empty(len(rows)), (table.weight, learn)
+    calls = [
+        (tree, table.columns, rows[a:b], *given, *(s[k] for s in sums), log_likelihood[a:b])
+        for k, (a, b) in enumerate(pairwise(cuts))
+    ]
+    run_on_threads(visit_known, calls, current().n_threads())
+    return sums[0].sum(axis=0), sums[1].sum(axis=0), log_likelihood
 
 
 def _on_card(
