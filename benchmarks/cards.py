@@ -2,6 +2,7 @@
 
     python -m benchmarks.cards --out walks.csv               needs a card and the reference data
     python -m benchmarks.cards --boxes --out boxes.csv       a wrapped booster
+    python -m benchmarks.cards --draws --out draws.csv       boosted probabilities, by sampling
     python -m benchmarks.cards --learning --pyjuice --out learning.csv
     python -m benchmarks.cards --store walks.csv boxes.csv   into benchmarks/results/cards.parquet
 
@@ -369,6 +370,39 @@ def boxes(many: int) -> None:
     record(f"booster, predict, {n:,} rows", "float64", off, call=card, processor=cpu * n / 1_000)
 
 
+def draws(many: int) -> None:
+    """Print probabilities of boosters of 300 rounds, sampled for rows with a fifth unknown."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4_000, 3)) @ rng.normal(size=(3, 12)) + rng.normal(size=(4_000, 12))
+    margin = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + X[:, 3:6].max(axis=1)
+    density = LatentTree(states=64, restarts=1, max_epochs=5)
+    booster = HistGradientBoostingClassifier(max_iter=300, max_depth=6, early_stopping=False)
+    for classes in (2, 4):
+        y = np.digitize(margin, np.quantile(margin, np.arange(1, classes) / classes))
+        with config_context(progress=False):
+            predictor = ExpectedPredictor(booster.fit(X, y), density).fit(X)
+        model: Any = predictor.expected_model
+        masks = model.route.margin.masks
+        print(f"{masks.words.shape[1]:,} words of trees, {len(masks.words):,} values")
+        known = model.rows(X).codes
+        for n in (1, 10, 1_000, 100_000, many):
+            codes = known[rng.integers(len(known), size=n)]
+            codes[rng.random(codes.shape) < 0.2] = -1
+            part = codes[:300]
+            here, cpu = on_processor(partial(model._quasi_sampled, part, True, False))
+            with config_context(device="cuda", progress=False):
+                work = partial(model._quasi_sampled, codes, True, False)
+                there = work()
+                card = median_ms(work, least=3)
+            off = float(np.max(np.abs(there.mean[: len(part)] - here.mean)))
+            print(f"{there.samples.mean():.0f} samples a row")
+            cpu *= n / len(part)
+            task = f"{classes} classes, {n:,} row{'s' * (n > 1)}"
+            record(task, "float64", off, call=card, processor=cpu)
+
+
 def walks(data: Path) -> None:
     """Print the walks."""
     for name, sizes in (("insurance", (1, 100, 1_870, 1_000_000)), ("abalone", (670, 100_000))):
@@ -419,8 +453,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--grid", action="store_true", help="where a card pays")
     parser.add_argument("--boxes", action="store_true", help="a wrapped booster")
+    parser.add_argument("--draws", action="store_true", help="probabilities of wrapped boosters")
     parser.add_argument(
-        "--rows", type=int, default=1_000_000, help="of the longest line of --boxes"
+        "--rows", type=int, default=1_000_000, help="of the longest lines of --boxes and --draws"
     )
     parser.add_argument("--learning", action="store_true", help="steps of EM, and fits")
     parser.add_argument("--pyjuice", action="store_true", help="PyJuice's steps and fits")
@@ -433,6 +468,7 @@ def main() -> None:
     parts = {
         "grid": lambda: grid(given.data),
         "boxes": lambda: boxes(given.rows),
+        "draws": lambda: draws(given.rows),
         "learning": lambda: (
             learning(given.data, "mnist", (32, 64, 256)),
             fits(given.data, "mnist", (32, 64)),

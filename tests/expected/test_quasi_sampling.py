@@ -80,7 +80,7 @@ def test_masks_agree_with_a_model_of_large_trees():
     model = DecisionTreeRegressor(random_state=0).fit(frame, y)
     wrapped = ExpectedPredictor(model, ChowLiu()).fit(frame).wrapped_
     margin = wrapped.route.margin
-    assert max(np.bincount(margin._masks.output)) > 1  # several words to a tree
+    assert max(np.bincount(margin.masks.output)) > 1  # several words to a tree
     rows = wrapped.rows(frame)
     np.testing.assert_allclose(margin.of_values(rows.codes, 7)[:, 0], model.predict(frame))
 

@@ -8,6 +8,7 @@ from expecta.common.arrays import Floats, Ints
 from expecta.common.trust import Trust
 from expecta.expected.compiled_trees import CompiledTrees
 from expecta.expected.expected_output import ExpectedOutput, OutputContext
+from expecta.expected.leaf_masks import LeafMasks
 from expecta.expected.sampled_output import CompleteOutputs
 from expecta.readers.forms import Form
 
@@ -23,12 +24,15 @@ class Margin(ABC):
         How many variables the density has.
     compiled
         The trees that were compiled, if the model is a sum of trees.
+    masks
+        The same for complete rows, where they take little enough memory.
     values_decide
         Whether values of the density decide the margin: no number counts within its bin.
     """
 
     n_variables: int
     compiled: CompiledTrees | None = None
+    masks: LeafMasks | None = None
     values_decide: bool
 
     @abstractmethod

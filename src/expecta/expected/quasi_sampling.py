@@ -22,7 +22,10 @@ import numpy.typing as npt
 
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
+from expecta.common.errors import DeviceError
 from expecta.common.progress import Progress
+from expecta.engine.cuda import choice
+from expecta.expected.leaf_masks import LeafMasks
 from expecta.expected.sampling import SampledMeans
 
 REPLICATES = 16
@@ -33,6 +36,7 @@ MAX_DIMENSIONS = 128  # of the net, from the root down; the numbers of further n
 SAMPLES_AT_ONCE = 1 << 17
 SAMPLES_PER_SLOPE = 8  # at least, so that what the margin explains is not chance
 BITS = 30  # of a number
+MIN_CARD_WORK = 1e6  # samples times trees from which device="auto" takes a card: docs/gpu.md
 
 Words = npt.NDArray[np.uint64]
 
@@ -49,11 +53,15 @@ class MarginFunction:
         The outputs of margins.
     explains
         Whether outputs are explained by margins, whose expectation is known.
+    trees, link
+        The same function as trees and the name of a link, where it is one.
     """
 
     margin: Callable[[Ints, int], Floats]
     respond: Callable[[Floats], Floats]
     explains: bool
+    trees: LeafMasks | None = None
+    link: str = ""
 
 
 def quasi_means(
@@ -90,23 +98,19 @@ def quasi_means(
     points = np.zeros(len(codes), np.int64)  # of each replicate, so far
     wanted = np.full(len(codes), min(FIRST_POINTS, most))
     todo = np.arange(len(codes))
-    keys = _row_keys(codes, seed)
     centre = function.respond(expected)  # so that squares do not cancel
+    sampling = _Sampling(
+        circuit, codes, _row_keys(codes, seed), n_replicates, function, centre, expected
+    )
     sums = _Sums.zeros(len(codes), n_replicates, len(scale), expected.shape[1])
     with Progress("samples", None) as progress:
         while len(todo):
             steps = np.stack([points[todo], wanted[todo]], axis=1)
             for begin, end in np.unique(steps, axis=0).tolist():
                 net = _net(1 << (end - 1).bit_length(), len(circuit.vtree))[begin:end]
-                n = n_replicates * len(net)
                 some = todo[np.all(steps == (begin, end), axis=1)]
-                for rows in np.array_split(some, 1 + n * len(some) // SAMPLES_AT_ONCE):
-                    if len(rows):
-                        drawn = _draw(circuit, codes[rows], _shifted(net, keys[rows], n_replicates))
-                        margin = function.margin(drawn, n)
-                        gap = function.respond(margin) - np.repeat(centre[rows], n, axis=0)
-                        sums.add(rows, gap, margin - np.repeat(expected[rows], n, axis=0))
-                        progress.advance(len(rows) * n)
+                if not sampling.add_on_card(sums, some, net):
+                    sampling.add(sums, some, net, progress)
             points[todo] = wanted[todo]
             estimate, spread, variance[todo] = sums.take(todo).estimate(
                 points[todo], function.explains
@@ -134,6 +138,53 @@ def _round_up(points: Floats) -> Ints:
 def _draw(circuit: ProbabilisticCircuit, codes: Ints, numbers: Floats) -> Ints:
     """Complete each row as often as there are numbers for.  # (numbers, variables)."""
     return circuit.sample_at(len(numbers) // len(codes), codes, lambda a, b: numbers[a:b])
+
+
+class _Sampling(NamedTuple):
+    """What is averaged over completions of which rows."""
+
+    circuit: ProbabilisticCircuit
+    codes: Ints
+    keys: Words
+    replicates: int
+    function: MarginFunction
+    centre: Floats  # less which outputs, and margins, are added up
+    expected: Floats
+
+    def add(self, sums: _Sums, some: Ints, net: Words, progress: Progress) -> None:
+        """Add points of some rows to their sums."""
+        n, function = self.replicates * len(net), self.function
+        for rows in np.array_split(some, 1 + n * len(some) // SAMPLES_AT_ONCE):
+            if not len(rows):
+                continue
+            numbers = _shifted(net, self.keys[rows], self.replicates)
+            drawn = _draw(self.circuit, self.codes[rows], numbers)
+            margin = function.margin(drawn, n)
+            gap = function.respond(margin) - np.repeat(self.centre[rows], n, axis=0)
+            sums.add(rows, gap, margin - np.repeat(self.expected[rows], n, axis=0))
+            progress.advance(len(rows) * n)
+
+    def add_on_card(self, sums: _Sums, some: Ints, net: Words) -> bool:
+        """Do it on a card, where the settings say so; False where not, or where it failed."""
+        trees, link = self.function.trees, self.function.link
+        if trees is None:
+            return False
+        work = float(len(some) * self.replicates * len(net)) * trees.words.shape[1]
+        if not choice.wanted(lambda: work > MIN_CARD_WORK):
+            return False
+        from expecta.expected.card_points import LINKS, MAX_MARGINS, points_on_card
+
+        if link not in LINKS or len(trees.bias) > MAX_MARGINS:
+            return False
+        codes, keys = self.codes[some], self.keys[some]
+        given = net, self.replicates, self.centre[some], self.expected[some]
+        try:
+            parts = points_on_card(self.circuit, trees, link, codes, keys, *given)
+        except DeviceError as problem:
+            choice.failed_on_card(problem)
+            return False
+        sums.add_parts(some, parts)
+        return True
 
 
 class _Sums(NamedTuple):
@@ -168,6 +219,16 @@ class _Sums(NamedTuple):
         turned = b.transpose(0, 2, 1)
         self.by[rows] += turned @ y
         self.bb[rows] += turned @ b
+
+    def add_parts(self, rows: Ints, parts: Floats) -> None:
+        """Add sums that were made of each replicate.  # (rows, replicates, all of them)."""
+        at = 0
+        for total in self:
+            per_replicate = total is self.y or total is self.b
+            shape = total.shape[2:] if per_replicate else total.shape[1:]
+            part = parts[:, :, at : at + int(np.prod(shape))]
+            at += part.shape[2]
+            total[rows] += part if per_replicate else part.sum(axis=1).reshape(-1, *shape)
 
     def estimate(self, points: Ints, explains: bool) -> tuple[Floats, Floats, Floats]:
         """Return means of y, their standard errors, and the variances of y."""

@@ -48,11 +48,12 @@ class TreeMargin(Margin):
 
     def of_values(self, codes: Ints, per_block: int = 1) -> Floats:
         """Return margins of complete rows of values.  # (rows, outputs)."""
-        masks = self._masks
+        masks = self.masks
         return self.mean(codes) if masks is None else masks(codes, per_block)
 
     @cached_property
-    def _masks(self) -> LeafMasks | None:
+    def masks(self) -> LeafMasks | None:  # type: ignore[override]
+        """The trees for complete rows."""
         return self.compiled.masks()
 
     @cached_property

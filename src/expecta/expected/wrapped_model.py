@@ -264,11 +264,12 @@ class WrappedModel(ExpectedModel):
         assert self.route is not None
         distinct, which = np.unique(codes, axis=0, return_inverse=True)
         margin, seed = self.route.margin, self._random_state
+        link = "identity" if self.margins_only else self.route.form.link
         sampled = quasi_means(
             self.density.circuit,
             distinct,
             margin.mean(distinct),
-            MarginFunction(margin.of_values, self.respond, with_control),
+            MarginFunction(margin.of_values, self.respond, with_control, margin.masks, link),
             self.scale,
             self._rtol,
             self._max_samples,

@@ -1,0 +1,160 @@
+"""Sum over the points of rows on a card what :mod:`.quasi_sampling` sums here: the same points."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from expecta.circuits.probabilistic import ProbabilisticCircuit
+from expecta.common.arrays import Floats, Ints
+from expecta.common.errors import DeviceError
+from expecta.engine.cuda.card_work import kept_on_card, on_the_card
+from expecta.engine.cuda.devices import Device, kernel_text
+from expecta.engine.passes.card_draws import CardCircuit
+from expecta.expected.leaf_masks import LeafMasks
+
+LINKS = {"identity": 0, "exp": 1, "logistic": 2, "softmax": 3, "one-vs-rest": 4}
+MAX_MARGINS = 32
+MAX_BLOCKS = 528  # at a time: four on each multiprocessor of an H200
+DRAWS_PER_BLOCK = 1024
+MAX_OUT = 1 << 27  # bytes of sums at a time
+
+Words = npt.NDArray[np.uint64]
+
+_kept = kept_on_card()  # sums of trees and their densities, by the trees
+
+
+def points_on_card(
+    circuit: ProbabilisticCircuit,
+    trees: LeafMasks,
+    link: str,
+    codes: Ints,
+    keys: Words,
+    net: Words,
+    n_replicates: int,
+    centre: Floats,
+    expected: Floats,
+) -> Floats:
+    """Return sums over some points of each row.  # (rows, replicates, statistics).
+
+    Statistics are y (outputs less ``centre``), b (margins less ``expected``), y², b y and b b. The
+    circuit and the trees stay on the card as long as the trees live.
+    """
+
+    def work(device: Device) -> Floats:
+        kept: dict[Any, CardPoints] = _kept.setdefault(trees, {})
+        key = id(device), id(circuit), link, centre.shape[1]
+        if key not in kept:
+            kept.clear()
+            kept[key] = CardPoints(device, circuit, trees, link, centre.shape[1])
+        return kept[key](codes, keys, net, n_replicates, centre, expected)
+
+    return on_the_card(work)
+
+
+class CardPoints:
+    """A function of a sum of trees, and the density of its inputs, on a device."""
+
+    def __init__(
+        self,
+        device: Device,
+        circuit: ProbabilisticCircuit,
+        trees: LeafMasks,
+        link: str,
+        outputs: int,
+    ) -> None:
+        self.device, self.of = device, circuit  # which is kept alive, as it is known by its id
+        self.margins, self.outputs = len(trees.bias), outputs
+        self.n_groups = trees.words.shape[1]
+        self.circuit = CardCircuit(device, circuit)
+        options = {
+            "REAL": "double",
+            "CODE": "short" if self.circuit.code == np.int16 else "int",
+            "SCALED": int(self.circuit.scaled),
+            "MARGINS": self.margins,
+            "OUTPUTS": outputs,
+            "LINK": LINKS[link],
+        }
+        draws = (files("expecta.engine.passes") / "draws.cu").read_text("utf-8")
+        text = kernel_text("expecta.expected", "points.cu", draws)
+        kernels = device.compile(text, tuple((k, str(v)) for k, v in options.items()))
+        self.kernel = kernels["add_points"]
+        self.circuit.sum_leaves(device, kernels["sum_leaves"])
+        groups = [trees.value_at, trees.output, trees.width, trees.split]
+        self.lists = (
+            *self.circuit.lists,
+            device.put(trees.words.T),
+            device.put(trees.start.astype(np.int64)),
+            np.int32(len(trees.words)),
+            device.put(np.stack(groups, 1).astype(np.int32)),
+            np.int32(self.n_groups),
+            device.put(trees.value),
+            device.put(trees.bias),
+        )
+
+    def __call__(
+        self,
+        codes: Ints,
+        keys: Words,
+        net: Words,
+        n_replicates: int,
+        centre: Floats,
+        expected: Floats,
+    ) -> Floats:
+        """Return what :func:`points_on_card` does."""
+        device, i = self.device, np.int32
+        n, n_variables = codes.shape
+        # how draws are divided depends on their number alone, so that a row has the same bits
+        # whatever else is asked
+        points = len(net)
+        parts = min(n_replicates, -(-n_replicates * points // DRAWS_PER_BLOCK))
+        each = -(-n_replicates // parts)
+        at_once = max(1, min(points, DRAWS_PER_BLOCK // each))
+        stride = self._room(each * at_once, n_variables)
+        blocks = min(MAX_BLOCKS, device.memory // (8 * stride))
+        if blocks < 1:
+            raise DeviceError("draws need more memory than the card allows; use device='cpu'")
+        m, k = self.margins, self.outputs
+        statistics = 2 * k + m * (1 + k + m)
+        out = np.empty((n, n_replicates, statistics))
+        tile = max(1, min(n, MAX_OUT // out[:1].nbytes))
+        scratch = device.empty(min(blocks, tile * parts) * stride, np.float64)
+        to = device.empty(tile * n_replicates * statistics, np.float64)
+        words = device.put(net.astype(np.uint32))
+        for first in range(0, n, tile):
+            some = slice(first, min(n, first + tile))
+            count = some.stop - first
+            device.launch(
+                self.kernel,
+                (min(blocks, count * parts), 1, 1),
+                (
+                    *self.lists,
+                    device.put(codes[some].astype(self.circuit.code)),
+                    i(n_variables),
+                    i(count),
+                    device.put(keys[some]),
+                    device.put(centre[some]),
+                    device.put(expected[some]),
+                    words,
+                    i(points),
+                    i(n_replicates),
+                    i(parts),
+                    i(at_once),
+                    scratch,
+                    np.int64(stride),
+                    to,
+                ),
+            )
+            device.get(to, out[some])
+        return out
+
+    def _room(self, draws: int, n_variables: int) -> int:
+        """Count the numbers of 8 bytes that a block needs: see points.cu."""
+        numbers, halves = self.circuit.numbers
+        numbers += 2 * self.n_groups + self.margins * (draws + max(draws, 256))
+        numbers += self.outputs * draws
+        halves += 3 * n_variables + self.n_groups + self.circuit.n_layers * draws
+        return numbers + -(-halves // 2)
