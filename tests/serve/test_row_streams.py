@@ -144,6 +144,17 @@ def test_what_is_wrong_with_a_stream(client, kind, content, query, status, words
     assert words in answer.json()["detail"]
 
 
+@pytest.mark.parametrize("later", [b"{\n", b'{"age": {"in": [41]}}\n', b""])
+def test_the_first_row_at_fault_is_told_though_later_ones_are_read_meanwhile(
+    client, monkeypatch, later
+):
+    monkeypatch.setattr(row_streams, "BLOCK_ROWS", 2)
+    content = b'{}\n{"age": 40}\n{}\n{"age": {"in": [40]}}\n{}\n{}\n' + later
+    answer = post(client, NDJSON, pieces(content, 1000), "?interval=0.9")
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["row"] == 3
+
+
 def test_what_is_wrong_with_a_table(client):
     for table, words in (
         (pa.table({"agee": [1.0]}), "did you mean 'age'?"),

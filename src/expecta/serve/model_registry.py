@@ -58,6 +58,7 @@ class ModelRegistry:
         self.predictions = ComputeLane(options.max_requests, options.timeout, options.threads)
         self.questions = ComputeLane(options.max_questions, options.timeout, options.threads)
         self.streams = ComputeLane(options.max_streams, options.timeout, options.threads)
+        self.reading = ComputeLane(options.max_streams, options.timeout, options.threads)
         self._loading = ComputeLane(len(models) + 1, 3600.0, options.threads)
         self.entries = {name: self._first(name, given) for name, given in models.items()}
         self._tasks: list[asyncio.Task[None]] = []
@@ -114,7 +115,7 @@ class ModelRegistry:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        for lane in (self.predictions, self.questions, self.streams, self._loading):
+        for lane in (self.predictions, self.questions, self.streams, self.reading, self._loading):
             lane.close()
 
     async def _warm(self) -> None:

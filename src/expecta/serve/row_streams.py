@@ -11,6 +11,7 @@ import asyncio
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from functools import partial
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
@@ -24,6 +25,7 @@ from starlette.responses import StreamingResponse
 
 from expecta.common.errors import DomainError
 from expecta.estimators.row_predictions import predict_rows
+from expecta.expected.expected_model import ModelRows
 from expecta.serve.arrow_messages import (
     BATCH,
     CONTINUATION,
@@ -80,8 +82,12 @@ class RowBlocks(ABC):
         """Return the last block, once the stream has ended."""
 
     @abstractmethod
-    def answer(self, block: Any, out: IO[bytes]) -> None:
-        """Predict for a block, and write the answers."""
+    def read(self, block: Any) -> Any:
+        """Read a block's rows, in turn; those of the block before may be waiting for answers."""
+
+    @abstractmethod
+    def answer(self, rows: Any, out: IO[bytes]) -> None:
+        """Predict for the rows of a block, and write the answers."""
 
     @abstractmethod
     def close(self, out: IO[bytes]) -> None:
@@ -124,13 +130,14 @@ class JsonLineBlocks(RowBlocks):
         """Return the last lines, of which one may not be ended."""
         yield [*self._taken(), bytes(self._rest)]
 
-    def answer(self, block: list[bytes], out: IO[bytes]) -> None:
-        """Predict for lines, and write a line for each."""
+    def read(self, block: list[bytes]) -> tuple[int, list[list[Any]]]:
+        """Return the number of the first row, and the cells of all."""
+        first = self.n_rows
         cells: list[list[Any]] = []
         for line in block:
             if not line.strip():
                 continue
-            row = self.n_rows + len(cells)
+            row = first + len(cells)
             try:
                 given = from_json(line)
             except ValueError as error:
@@ -140,18 +147,22 @@ class JsonLineBlocks(RowBlocks):
                     422, f"row {row} is not an object from columns to values", row=row
                 )
             cells.append(self.served.rows.row(given, row))
+            remarks = self.served.rows.unseen(cells[-1], row)
+            self.n_unseen += len(remarks)
+            self.remarks += remarks[: max(MAX_REMARKS - len(self.remarks), 0)]
+        self.n_rows += len(cells)
+        return first, cells
+
+    def answer(self, rows: tuple[int, list[list[Any]]], out: IO[bytes]) -> None:
+        """Predict for rows, and write a line for each."""
+        first, cells = rows
         try:
             answers = self.served.predict_all(cells, self.wanted)
         except ProblemError as problem:
             if "row" in problem.where:
-                problem.where["row"] += self.n_rows
+                problem.where["row"] += first
             raise
         self.n_impossible += sum(row["error"] is None for row in answers)
-        for row, known in enumerate(cells, self.n_rows):
-            remarks = self.served.rows.unseen(known, row)
-            self.n_unseen += len(remarks)
-            self.remarks += remarks[: max(MAX_REMARKS - len(self.remarks), 0)]
-        self.n_rows += len(cells)
         out.write(b"".join(to_json(row) + b"\n" for row in answers))
 
     def close(self, out: IO[bytes]) -> None:
@@ -171,7 +182,7 @@ class ArrowBlocks(RowBlocks):
         self._ended = False
 
     def blocks(self, piece: bytes) -> Iterator[Any]:
-        """Take the next bytes, and return the tables of complete batches."""
+        """Take the next bytes, and return complete batches, each with its schema as a stream."""
         self._rest += piece
         while not self._ended and len(self._rest) >= 8:
             mark, size = struct.unpack_from("<II", self._rest)
@@ -191,13 +202,13 @@ class ArrowBlocks(RowBlocks):
                 raise ProblemError(422, "the batches are compressed; send them as they are")
             if len(self._rest) < 8 + size + length:
                 return
-            message = bytes(self._rest[: 8 + size + length])
+            message = self._rest[: 8 + size + length]
             del self._rest[: 8 + size + length]
             if kind in (SCHEMA, DICTIONARY):
                 self._head += message
                 self._check_length(len(self._head), "the schema with its dictionaries")
             elif kind == BATCH:
-                yield message
+                yield b"".join((self._head, message, END))  # a stream of its own
             else:
                 raise ProblemError(400, f"an Arrow stream has no message of kind {kind}")
 
@@ -209,10 +220,10 @@ class ArrowBlocks(RowBlocks):
             raise ProblemError(400, "the Arrow stream is empty; it begins with a schema")
         return iter(())
 
-    def _table(self, message: bytes) -> Any:
+    def _table(self, stream: bytes) -> Any:
         """Return the model's columns of a batch; those that it lacks are unknown."""
         try:
-            with pa.ipc.open_stream(pa.BufferReader(self._head + message + END)) as reader:
+            with pa.ipc.open_stream(pa.BufferReader(stream)) as reader:
                 (batch,) = reader
                 if batch.num_rows > MAX_BATCH_ROWS:
                     raise ProblemError(
@@ -227,22 +238,22 @@ class ArrowBlocks(RowBlocks):
             raise ProblemError(422, "two columns of the batch have the same name")
         return arrow_columns(batch, names)[0]
 
-    def answer(self, block: bytes, out: IO[bytes]) -> None:
-        """Predict for a batch, and write one."""
+    def read(self, block: bytes) -> tuple[range, ModelRows]:
+        """Return the numbers of a batch's rows, and what the model sees of them."""
         table = self._table(block)
-        model = self.served.model
-        try:
-            rows = model.expected_model.rows(table)
-            predicted = predict_rows(model, rows, **self.wanted.arguments())
-        except DomainError as error:
-            first, last = self.n_rows, self.n_rows + table.num_rows - 1
-            raise ProblemError(
-                422, f"rows {first} to {last}: {error}", rows=[first, last]
-            ) from None
-        self.n_rows += table.num_rows
-        self.n_impossible += int(np.count_nonzero(predicted.impossible))
+        numbers = range(self.n_rows, self.n_rows + table.num_rows)
+        with _named(numbers):
+            rows = self.served.model.expected_model.rows(table)
+        self.n_rows += len(numbers)
         self._unlike.add(rows.table, rows.codes)
         self.n_unseen, self.remarks = self._unlike.total, self._unlike.sentences()
+        return numbers, rows
+
+    def answer(self, rows: tuple[range, ModelRows], out: IO[bytes]) -> None:
+        """Predict for a batch, and write one."""
+        with _named(rows[0]):
+            predicted = predict_rows(self.served.model, rows[1], **self.wanted.arguments())
+        self.n_impossible += int(np.count_nonzero(predicted.impossible))
         batch = predicted.to_arrow(error=True)
         self._open(batch.schema, out).write_batch(batch)
 
@@ -258,6 +269,16 @@ class ArrowBlocks(RowBlocks):
             empty = predict_rows(model, self.served.rows.table([]), **self.wanted.arguments())
             self._open(empty.to_arrow(error=True).schema, out)
         self._writer.close()
+
+
+@contextmanager
+def _named(rows: range) -> Iterator[None]:
+    """Say among which rows the library refuses one."""
+    try:
+        yield
+    except DomainError as error:
+        first, last = rows.start, rows.stop - 1
+        raise ProblemError(422, f"rows {first} to {last}: {error}", rows=[first, last]) from None
 
 
 # -- requests -----------------------------------------------------------------------------
@@ -305,21 +326,40 @@ class StreamAnswers:
         )
 
     async def _read(self, blocks: RowBlocks, request: Request, out: Any) -> None:
+        """Read and answer a stream; the next block arrives and is read while one is answered."""
         stream = aiter(request.stream())
-        while True:
-            try:
-                async with asyncio.timeout(self.options.timeout):
-                    piece = await anext(stream, None)
-            except TimeoutError:
-                limit = self.options.timeout
-                raise ProblemError(
-                    408, f"nothing arrived for {limit:g} seconds", {"Connection": "close"}
-                ) from None
-            for block in blocks.last() if piece is None else blocks.blocks(piece):
-                await self.registry.streams.run(partial(blocks.answer, block, out))
-            if piece is None:
-                await self.registry.streams.run(partial(blocks.close, out))
-                return
+        answering: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        answering.set_result(None)
+        try:
+            while True:
+                piece = await self._piece(stream)
+                if answering.done():
+                    answering.result()  # rows at fault are told at once
+                for block in blocks.last() if piece is None else blocks.blocks(piece):
+                    rows = await self.registry.reading.run(partial(blocks.read, block))
+                    await answering
+                    answer = self.registry.streams.run(partial(blocks.answer, rows, out))
+                    answering = asyncio.ensure_future(answer)
+                if piece is None:
+                    await answering
+                    await self.registry.streams.run(partial(blocks.close, out))
+                    return
+        except ProblemError:
+            await answering  # what is wrong with earlier rows comes first
+            raise
+        finally:
+            answering.cancel()
+
+    async def _piece(self, stream: AsyncIterator[bytes]) -> bytes | None:
+        """Return the next bytes of a request; None at its end."""
+        try:
+            async with asyncio.timeout(self.options.timeout):
+                return await anext(stream, None)
+        except TimeoutError:
+            limit = self.options.timeout
+            raise ProblemError(
+                408, f"nothing arrived for {limit:g} seconds", {"Connection": "close"}
+            ) from None
 
 
 def stream_options(request: Request) -> PredictOptions:
