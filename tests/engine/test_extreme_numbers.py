@@ -24,8 +24,9 @@ from expecta import (
 )
 from expecta.circuits import independent, leaf, linear, literal, node
 from expecta.common.errors import DomainError, PropertyError
-from expecta.engine.algebras.spectrum_algebra import turn
+from expecta.engine.algebras.spectrum_algebra import evenly_spaced, turn
 from expecta.engine.layers import number_and_exponent
+from expecta.queries.spectral import few_digits
 
 
 def coins(n, p=0.5):
@@ -274,6 +275,20 @@ def test_tolerances_that_make_no_sense(tol):
         pair.expected([[-1, -1]], tol=tol)
     with pytest.raises(ValueError, match="tol must lie between"):
         pair.distribution([[-1, -1]], tol=tol)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e9])
+def test_phases_at_evenly_spaced_frequencies(size):
+    """They are products of a few, to the same digits."""
+    a = size * np.random.default_rng(0).normal(size=(3, 1))
+    t = (np.arange(150) + 0.5) * few_digits(0.0371)
+    assert evenly_spaced(t)
+    assert not evenly_spaced(t * np.pi)
+    turned, one_by_one = turn(a, t), np.stack([turn(a[:, 0], at) for at in t], axis=1)
+    assert np.abs(turned - one_by_one).max() < 2e-15
+    with mp.workdps(60):
+        for k in range(150):
+            assert abs(mp.expj(mpf(a[1, 0]) * mpf(t[k])) - mpc(turned[1, k])) < 2e-15
 
 
 @pytest.mark.parametrize("size", [1.0, 1e4, 1e9, 1e15])

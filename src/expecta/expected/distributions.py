@@ -10,7 +10,8 @@ import numpy as np
 from expecta.common.arrays import Floats
 from expecta.queries.output_distribution import Distribution
 
-HALVINGS = 30, 64  # of the range that a quantile lies in: where it is blurred, and where not
+GRID_POINTS = 63  # that divide the range of all quantiles at once, as 6 halvings would,
+HALVINGS = 14, 58  # and halvings of what is left: where it is blurred, and where not
 NEAR = 1e-12  # a threshold this close to a value, relatively, is that value
 
 
@@ -99,11 +100,14 @@ class ExactDistribution(OutputDistribution):
     def quantiles(self, q: Floats) -> tuple[Floats, Floats]:
         """Return quantiles by halving; their errors from those of the probabilities."""
         levels = np.concatenate([q, q - self._error, q + self._error])
-        low, high = np.full(len(levels), self._low), np.full(len(levels), self._high)
+        ends: Floats = np.linspace(self._low, self._high, GRID_POINTS + 2)
+        below = np.maximum.accumulate(self._mixed(ends[1:-1]))
+        first = np.searchsorted(below, levels - 1e-12)
+        low, high = ends[first], ends[first + 1]
         for _ in range(HALVINGS[self._shift == 0]):
-            middle = 0.5 * (low + high)
-            enough = self._mixed(middle) >= levels - 1e-12
-            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+            half = 0.5 * (low + high)
+            enough = self._mixed(half) >= levels - 1e-12
+            low, high = np.where(enough, low, half), np.where(enough, half, high)
         found, least, most = high.reshape(3, -1)
         middle = self._link(found)
         below = middle - self._link(least - self._shift)

@@ -238,8 +238,8 @@ class SpectralPart(DistributionPart):
         With ``noise`` g + noise is likely to, beside what the blur adds.
         """
         tail = NORMAL.tail(tol)
-        rule = quadrature(NORMAL, reach + tail, tol, pair.rounding)
-        t = rule.t / blur
+        rule = quadrature(NORMAL, reach + tail, tol, pair.rounding, blur)
+        t = rule.frequency
         phi = characteristic_of(pair, evidence[rows], t, output, noise)[0][:, 0]
         centre = ends.mean(axis=1)
         return cls(

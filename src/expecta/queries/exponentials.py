@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from expecta.circuits.evidence import Evidence, Rows, as_evidence
 from expecta.common.arrays import Bools, Complexes, Floats
 from expecta.engine.algebras import Exponential, Spectrum, constants
-from expecta.engine.algebras.spectrum_algebra import turn
+from expecta.engine.algebras.spectrum_algebra import evenly_spaced, turn
 from expecta.engine.layers import LOG_UNIT
 from expecta.engine.run import run_each
 from expecta.queries.impossible import check_possible
@@ -20,7 +21,7 @@ from expecta.queries.spectral import coarse
 if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
-MAX_CHANNELS = 6  # numbers that a pair holds at once: more overflow the cache,
+MAX_CHANNELS = 12  # numbers that a pair holds at once: more overflow the cache,
 MIN_FREQUENCIES = 3  # but fewer frequencies than this do not repay the set-up of a run
 RATES = np.array([4.0, 1.0, 0.25])  # of exponentials, per unit
 MIN_UNITS = 30.0  # a range of g beyond which it pays to ask what is likely,
@@ -167,9 +168,12 @@ def _channels(
     runs = -(-max(1, len(rates)) // step)
     padded = np.zeros(runs * step)
     padded[: len(rates)] = rates
-    algebra, table = kind(outputs * step), constants
+    algebra: Any = kind(outputs * step)
+    table: Callable[..., Floats] = constants
     if noise is not None:
         table = partial(_NOISY[kind], pair.plan.phi[:, noise.output])
+    if kind is Spectrum and evenly_spaced(rates):
+        table = partial(table, further=turn(phi[:, :, None], rates[:step] - rates[0]))
     tables = [partial(table, algebra, phi, part) for part in padded.reshape(runs, -1)]
     out = np.zeros((n, outputs, runs, step, 2))
     roots = run_each(pair.plan, algebra, tables, evidence)
@@ -179,9 +183,15 @@ def _channels(
     return out.reshape(n, outputs, runs * step, 2)[:, :, : len(rates)], roots[0].q
 
 
-def _noisy_spectrum(variance: Floats, algebra: Spectrum, phi: Floats, t: Floats) -> Floats:
+def _noisy_spectrum(
+    variance: Floats,
+    algebra: Spectrum,
+    phi: Floats,
+    t: Floats,
+    further: Complexes | None = None,
+) -> Floats:
     """Return exp(i t φ - t² φ₂ / 2), φ₂ being what edges add to the variance."""
-    plain = constants(algebra, phi, t).reshape(len(phi), -1, len(t), 2)
+    plain = constants(algebra, phi, t, further=further).reshape(len(phi), -1, len(t), 2)
     shrink = np.exp(-0.5 * t * t * variance[:, None])
     return (plain * shrink[:, None, :, None]).reshape(len(phi), -1)
 

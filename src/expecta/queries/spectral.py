@@ -24,6 +24,7 @@ from expecta.common.arrays import Floats
 from expecta.common.errors import DomainError
 
 MAX_FREQUENCIES = 200_000
+DIGITS = 30  # binary, of the distance between frequencies
 PHASE_ROUNDING = 2e-15  # of a phase, per unit of reach
 
 
@@ -76,14 +77,19 @@ class Quadrature(NamedTuple):
     weight: Floats
     step: float
     error: float
+    frequency: Floats  # t in x's own units: evenly spaced to the last digit
 
 
-def quadrature(noise: Noise, reach: float, tol: float, rounding: float) -> Quadrature:
+def quadrature(
+    noise: Noise, reach: float, tol: float, rounding: float, unit: float = 1.0
+) -> Quadrature:
     """Choose frequencies for |x| <= reach: about (reach + log 1/tol) · log 1/tol of them.
 
-    ``rounding`` bounds that of a characteristic function, beside that of a phase.
+    ``rounding`` bounds that of a characteristic function, beside that of a phase; x is in units
+    of the noise, which ``unit`` is the width of.
     """
-    step = 2 * np.pi / (reach + noise.tail(tol / 2))
+    spacing = few_digits(2 * np.pi / (reach + noise.tail(tol / 2)) / unit)
+    step = spacing * unit
     count = int(np.ceil(noise.cut(tol / 2) / step))
     if count > MAX_FREQUENCIES:
         raise DomainError(
@@ -91,10 +97,17 @@ def quadrature(noise: Noise, reach: float, tol: float, rounding: float) -> Quadr
             f"{count:.3g} frequencies would be needed; divide g by a constant, use more noise, "
             f'or method="taylor"'
         )
-    t = (np.arange(count) + 0.5) * step
+    number = np.arange(count) + 0.5
+    t = number * step
     weight = step * noise.weight(t)
     rounded = float(np.sum(weight * (rounding + PHASE_ROUNDING * t * reach)))
-    return Quadrature(t, weight, step, tol + rounded)
+    return Quadrature(t, weight, step, tol + rounded, number * spacing)
+
+
+def few_digits(step: float) -> float:
+    """Round down to 30 binary digits, so that multiples and their sums are exact."""
+    fraction, power = np.frexp(step)
+    return float(np.ldexp(np.floor(np.ldexp(fraction, DIGITS)), power - DIGITS))
 
 
 def check_tolerance(tol: float) -> None:

@@ -40,9 +40,9 @@ def scratch(algebra: Any) -> int:
     return int(_implementation(type(algebra), "scratch")(algebra))
 
 
-def constants(algebra: Any, *given: Any) -> Floats:
+def constants(algebra: Any, *given: Any, **known: Any) -> Floats:
     """Turn g's parameters into the numbers that ``join`` and ``unit`` read.  # (edges, ...)."""
-    return _implementation(type(algebra), "constants")(algebra, *given)
+    return _implementation(type(algebra), "constants")(algebra, *given, **known)
 
 
 def cuda_text(algebra: Any) -> str:
