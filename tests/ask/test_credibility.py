@@ -16,6 +16,7 @@ from expecta.ask.credibility import (
     RowMoments,
     difference_errors,
 )
+from expecta.ask.source_means import SourceMeans
 from expecta.ask.training_outputs import TrainingOutputs, credibility_of
 from expecta.ask.typical_error import CodedOutputs, learn_credibility
 
@@ -143,6 +144,19 @@ def test_parts_agree_with_the_whole(model, given):
     ):
         assert answer.share @ answer.mean == pytest.approx(whole, rel=1e-9)
         assert np.all(answer.standard_error > 0)
+
+
+def test_parts_that_agree_with_the_whole_are_shares():
+    mean, error = np.array([0.02, 0.3, 0.99]), np.array([0.1, 0.02, 0.1])
+    parts = SourceMeans(mean, error, *[np.zeros(3)] * 7, 0.0)
+    share = np.array([0.3, 0.4, 0.3])
+    for whole in (0.3, 0.42, 0.6):
+        agreed = parts.agree_with_whole(share, whole, is_share=True).mean
+        assert share @ agreed == pytest.approx(whole)
+        assert np.all((agreed >= 0) & (agreed <= 1))
+    free = parts.agree_with_whole(share, 0.3, is_share=False).mean
+    assert share @ free == pytest.approx(0.3)
+    assert free[0] < 0
 
 
 def test_comparisons(model):

@@ -140,7 +140,8 @@ def dependence(
     seen = training_averages(subject, condition, [cut], np.arange(len(labels))[:, None])
     means = source_means(subject, population, mean, error, variance, seen.output, share)
     if population == "both":
-        means = means.agree_with_whole(within, whole_mean(subject, whole, condition))
+        of_whole = whole_mean(subject, whole, condition)
+        means = means.agree_with_whole(within, of_whole, subject.is_probability)
     partial, partial_error = _partial(subject, column, whole, _weights(values, bin_shares))
     at = None
     if isinstance(subject.encoder.columns_[variable], NumberColumn):

@@ -74,18 +74,28 @@ class SourceMeans(NamedTuple):
         arrays = {name: part[which] for name, part in self._asdict().items() if name != "shared"}
         return SourceMeans(**arrays, shared=self.shared)
 
-    def agree_with_whole(self, share: Floats, whole: float) -> SourceMeans:
+    def agree_with_whole(self, share: Floats, whole: float, is_share: bool) -> SourceMeans:
         """Shift the means of parts so that their mean by ``share`` is that of the whole.
 
         Each is shifted by its share and its variance, as small-area estimates are benchmarked:
-        what is known best moves least. Parts that are no whole stay as they are.
+        what is known best moves least, and shares of a class stay between 0 and 1. Parts that are
+        no whole stay as they are.
         """
-        variance = np.nan_to_num(share * self.standard_error**2)
-        total = float(share @ variance)
-        gap = whole - float(share @ np.nan_to_num(self.mean))
-        if not (total > 0 and np.isfinite(gap) and abs(share.sum() - 1.0) < WHOLE):
+        low, high = (0.0, 1.0) if is_share else (-np.inf, np.inf)
+        variance, mean = np.nan_to_num(share * self.standard_error**2), self.mean
+        if not abs(share.sum() - 1.0) < WHOLE:
             return self
-        return self._replace(mean=self.mean + variance / total * gap)
+        for _ in range(len(mean)):  # one at least comes to an end of what is possible in each round
+            total = float(share @ variance)
+            gap = whole - float(share @ np.nan_to_num(mean))
+            if not (total > 0 and np.isfinite(gap)):
+                break
+            mean = mean + variance / total * gap
+            beyond = (mean < low) | (mean > high)
+            if not np.any(beyond):
+                break
+            mean, variance = np.clip(mean, low, high), np.where(beyond, 0.0, variance)
+        return self._replace(mean=mean)
 
     def difference_error(self, other: SourceMeans, overlap: Floats) -> Floats:
         """Return the standard errors of the differences between these means and others.

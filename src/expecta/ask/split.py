@@ -139,7 +139,8 @@ def split(
     means = source_means(subject, population, *of_density, seen.output, share)
     if population == "both":
         mean = whole_mean(subject, whole, condition)
-        means = means.agree_with_whole(weight.sum(axis=1) / whole.weight.sum(), mean)
+        part = weight.sum(axis=1) / whole.weight.sum()
+        means = means.agree_with_whole(part, mean, subject.is_probability)
     labels = tuple(tuple(cut.labels[i] for i in index[:, k]) for k, cut in enumerate(cuts))
     names_of_groups = [", ".join(parts) for parts in zip(*labels, strict=True)]
     training = subject.training_rows

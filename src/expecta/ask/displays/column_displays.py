@@ -70,7 +70,7 @@ class SplitDisplay(Display[Split]):
         low, high = spread_ends(mean, std, split.is_probability)
         ax.hlines(y, low, high, color=BLUE, alpha=0.35, lw=5)
         half = NORMAL_95 * split.standard_error[shown]
-        ax.hlines(y, mean - half, mean + half, color=BLUE, lw=1.2)
+        ax.hlines(y, *spread_ends(mean, half, split.is_probability), color=BLUE, lw=1.2)
         rare = np.zeros(len(shown), bool) if split.rare is None else split.rare[shown]
         for rows, face, label in ((~rare, BLUE, "mean ± spread"), (rare, "white", "rare group")):
             if np.any(rows):

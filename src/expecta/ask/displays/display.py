@@ -183,9 +183,9 @@ def number_axis(axis: Any, name: str, numbers: Floats) -> None:
         axis.set_major_formatter("{x:.0f}")
 
 
-def spread_ends(mean: Floats, std: Floats, is_probability: bool) -> tuple[Floats, Floats]:
-    """Return one standard deviation below and above a mean; of probabilities from 0 to 1."""
-    ends = mean - std, mean + std
+def spread_ends(mean: Floats, half: Floats, is_probability: bool) -> tuple[Floats, Floats]:
+    """Return the ends so far below and above a mean; of probabilities from 0 to 1."""
+    ends = mean - half, mean + half
     return (np.maximum(ends[0], 0.0), np.minimum(ends[1], 1.0)) if is_probability else ends
 
 
