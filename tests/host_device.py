@@ -120,11 +120,82 @@ class HostDevice:
     def receive(self, staged, array):
         self.get(array, staged)
 
-    def wait(self):
+    def mark(self, slot):
         pass
+
+    def wait(self, slot):
+        pass
+
+    def adopt(self, given):
+        return given.array
+
+    def copy(self, to, source):
+        to[...] = source
+
+    def answer(self, array):
+        return CardArray(array)
 
     def replay(self, kept, key, work):
         work()
+
+
+class CardArray(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array like CuPy's: NumPy's functions take it, but not beside NumPy's own arrays."""
+
+    def __init__(self, array):
+        self.array = np.asarray(array)
+        self.dtype, self.shape, self.ndim = self.array.dtype, self.array.shape, self.array.ndim
+
+    def __dlpack_device__(self):
+        return 2, 0  # as memory of a card
+
+    def __array__(self, *given, **more):
+        raise TypeError("implicit conversion to a NumPy array is not allowed")
+
+    def __array_ufunc__(self, ufunc, method, *given, **more):
+        return _on_card(getattr(ufunc, method), given, more)
+
+    def __array_function__(self, function, types, given, more):
+        return _on_card(function, given, more, mixed=function is np.asarray)
+
+    def __getitem__(self, key):
+        return CardArray(self.array[_taken_off(key)])
+
+    def __setitem__(self, key, value):
+        self.array[_taken_off(key)] = _taken_off(value)
+
+    def __len__(self):
+        return len(self.array)
+
+    def __bool__(self):
+        return bool(self.array)
+
+    def __int__(self):
+        return int(self.array)
+
+    def __getattr__(self, name):
+        if name.startswith("_"):  # NumPy would find the array behind it
+            raise AttributeError(name)
+        method = getattr(self.array, name)
+        if not callable(method):
+            return CardArray(method) if isinstance(method, np.ndarray) else method
+        return lambda *given, **more: _on_card(method, given, more)
+
+
+def _on_card(function, given, more, mixed=False):
+    """Call a function of NumPy with what lies on the card."""
+    out = function(
+        *(_taken_off(a, mixed) for a in given), **{k: _taken_off(a) for k, a in more.items()}
+    )
+    return CardArray(out) if isinstance(out, np.ndarray | np.generic) else out
+
+
+def _taken_off(a, mixed=False):
+    if isinstance(a, tuple | list):
+        return type(a)(_taken_off(b, mixed) for b in a)
+    if isinstance(a, np.ndarray) and a.ndim and not mixed:
+        raise TypeError("an array of the host beside one on the card")
+    return a.array if isinstance(a, CardArray) else a
 
 
 class LostDevice(HostDevice):

@@ -62,13 +62,18 @@ class Evidence:
 
     @classmethod
     def _of_right_codes(
-        cls, states: tuple[Floats, ...], codes: tuple[Ints, ...], n_rows: int
+        cls, states: tuple[Floats, ...], codes: Ints | tuple[Ints, ...], n_rows: int
     ) -> Evidence:
         """Hold codes that are right by their making: for a single row the checks cost most."""
         out = object.__new__(cls)
-        for name, value in (("states", states), ("codes", codes), ("n_rows", n_rows)):
+        for name, value in (("states", states), ("codes", tuple(codes)), ("n_rows", n_rows)):
             object.__setattr__(out, name, value)
+        if isinstance(codes, np.ndarray):  # whose rows are the codes: no field, nor in pickles
+            object.__setattr__(out, "_table", codes)
         return out
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("states", "codes", "n_rows")}
 
     @classmethod
     def _of_one_row(cls, row: list[int], cards: list[int]) -> Evidence:
@@ -76,7 +81,7 @@ class Evidence:
         states, codes = [], []
         for value, card in zip(row, cards, strict=True):
             if card <= FEW_VALUES:
-                states.append(_every_value(card))
+                states.append(every_value(card))
                 codes.append(card if value < 0 else value)
             else:
                 table = np.full((1, card), 1.0 if value < 0 else 0.0)
@@ -84,7 +89,7 @@ class Evidence:
                 states.append(table)
                 codes.append(0)
         numbers = np.array(codes, np.int32)[:, None]
-        return cls._of_right_codes(tuple(states), tuple(numbers), 1)
+        return cls._of_right_codes(tuple(states), numbers, 1)
 
     # -- builders ---------------------------------------------------------------------
 
@@ -124,14 +129,14 @@ class Evidence:
         values = _as_codes(X, cards)
         # a state for every value, and a last one for "unknown", where these are few
         numbers = np.ascontiguousarray(np.where(values < 0, cards, values).T, np.int32)
-        columns = [
-            (_every_value(card), numbers[v])
-            if card <= FEW_VALUES
-            else _used_states(values[:, v], card)
-            for v, card in enumerate(cards.tolist())
-        ]
-        states, codes = (tuple(part) for part in zip(*columns, strict=True))
-        return cls._of_right_codes(states, codes, len(values))
+        states = []
+        for v, card in enumerate(cards.tolist()):
+            if card <= FEW_VALUES:
+                states.append(every_value(card))
+            else:
+                table, numbers[v] = _used_states(values[:, v], card)
+                states.append(table)
+        return cls._of_right_codes(tuple(states), numbers, len(values))
 
     def known(self, variable: int, value: int | Sequence[int]) -> Evidence:
         """Fix a variable to a value, or to one value per row.
@@ -303,8 +308,9 @@ class Evidence:
             if not -self.n_rows <= rows < self.n_rows:  # also what ends a loop over rows
                 raise IndexError(f"row {rows} of {self.n_rows}")
             rows = np.array([rows])
-        codes = tuple(code[rows] for code in self.codes)
-        n = len(codes[0]) if codes else 0
+        table: Ints | None = getattr(self, "_table", None)
+        codes = tuple(code[rows] for code in self.codes) if table is None else table[:, rows]
+        n = len(codes[0]) if len(codes) else 0
         return Evidence._of_right_codes(self.states, codes, n)
 
     def _card(self, variable: int) -> int:
@@ -340,6 +346,14 @@ class Evidence:
         )
 
 
+def code_table(evidence: Evidence, variables: slice, rows: slice) -> Ints:
+    """Return the codes of some variables and rows as one array.  # (variables, rows)."""
+    table: Ints | None = getattr(evidence, "_table", None)
+    if table is not None:
+        return table[variables, rows]
+    return np.stack([code[rows] for code in evidence.codes[variables]])
+
+
 Rows: TypeAlias = "npt.ArrayLike | Evidence"
 
 
@@ -361,6 +375,11 @@ def _as_codes(X: npt.ArrayLike, cards: Ints) -> Ints:
         array = np.asarray(X)
     except ValueError:
         raise DomainError("the rows of X differ in length") from None
+    except TypeError as problem:  # of CuPy and torch
+        raise DomainError(
+            f"X cannot be read as a NumPy array ({problem}); expectation, moments, variance, std, "
+            "range, support_probability and log_prob take arrays on a card"
+        ) from None
     if array.ndim != 2:
         hint = ": for one row pass [row]" if array.ndim == 1 else ""
         raise DomainError(f"X must be a table with two dimensions, not {array.ndim}{hint}")
@@ -383,12 +402,17 @@ def _as_codes(X: npt.ArrayLike, cards: Ints) -> Ints:
         )
     if np.any(bad):
         row, column = (int(i[0]) for i in np.nonzero(bad))
-        hint = "; -1 means unknown only among integers, use NaN" if array[row, column] == -1 else ""
-        raise DomainError(
-            f"row {row} has {array[row, column]} for variable {column}, "
-            f"which takes the values 0 .. {cards[column] - 1}{hint}"
-        )
+        raise bad_value(row, column, array[row, column], int(cards[column]))
     return values.astype(np.int64)
+
+
+def bad_value(row: int, variable: int, value: Any, card: int) -> DomainError:
+    """Return the error for a cell that holds no value of its variable."""
+    hint = "; -1 means unknown only among integers, use NaN" if value == -1 else ""
+    return DomainError(
+        f"row {row} has {value} for variable {variable}, which takes the values "
+        f"0 .. {card - 1}{hint}"
+    )
 
 
 def _is_value(values: npt.NDArray[Any], card: int) -> npt.NDArray[Any] | bool:
@@ -407,7 +431,7 @@ def _used_states(values: Ints, card: int) -> tuple[Floats, Ints]:
 
 
 @lru_cache
-def _every_value(card: int) -> Floats:
+def every_value(card: int) -> Floats:
     """Return a state for every value, and a last one for all of them."""
     table = np.vstack([np.eye(card), np.ones(card)])
     table.setflags(write=False)  # it is kept

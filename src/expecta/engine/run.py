@@ -25,6 +25,7 @@ from expecta.common.threads import run_on_threads
 from expecta.engine.algebra_kinds import AlgebraKind
 from expecta.engine.algebras import scratch, width
 from expecta.engine.cuda.choice import failed_on_card, on_card
+from expecta.engine.cuda.rows_on_card import RowsOnCard
 from expecta.engine.one_row import walk_one_row
 from expecta.engine.operands import Operands
 from expecta.engine.plan import Plan
@@ -53,7 +54,7 @@ class Root(NamedTuple):
     state: Floats  # (width, rows); (0, rows) where the supports of p and g never meet
 
 
-def run(plan: Plan, algebra: Any, constants: Floats, evidence: Evidence) -> Root:
+def run(plan: Plan, algebra: Any, constants: Floats, evidence: Evidence | RowsOnCard) -> Root:
     """Walk the pair for every row of the evidence.
 
     Cost: ``plan.n_joins`` products of states per distinct row at most, less where rows
@@ -63,9 +64,17 @@ def run(plan: Plan, algebra: Any, constants: Floats, evidence: Evidence) -> Root
 
 
 def run_each(
-    plan: Plan, algebra: Any, constants: Sequence[Callable[[], Floats]], evidence: Evidence
+    plan: Plan,
+    algebra: Any,
+    constants: Sequence[Callable[[], Floats]],
+    evidence: Evidence | RowsOnCard,
 ) -> list[Root]:
-    """Walk the pair once for each table of constants; patterns and schedule are common to all."""
+    """Walk the pair once for each table of constants; patterns and schedule are common to all.
+
+    Rows that lie on a card are walked there, whatever the settings, and so are roots.
+    """
+    if isinstance(evidence, RowsOnCard):
+        return _run_on_card(plan, algebra, constants, evidence)
     if on_card(plan, algebra, len(constants), len(evidence)):
         try:
             return _run_on_card(plan, algebra, constants, evidence)
@@ -102,12 +111,18 @@ def run_each(
 
 
 def _run_on_card(
-    plan: Plan, algebra: Any, constants: Sequence[Callable[[], Floats]], evidence: Evidence
+    plan: Plan,
+    algebra: Any,
+    constants: Sequence[Callable[[], Floats]],
+    evidence: Evidence | RowsOnCard,
 ) -> list[Root]:
     from expecta.engine.cuda.cuda_run import run_on_card
 
-    log_scale = StateTables.of(evidence).log_scale()
-    roots = run_on_card(plan, algebra, constants, evidence)
+    tables = StateTables.of(evidence)
+    roots = run_on_card(plan, algebra, constants, tables)
+    if isinstance(evidence, RowsOnCard):
+        return [Root(q, exponent, np.zeros_like(q), state) for q, exponent, state in roots]
+    log_scale = tables.log_scale()
     return [Root(q, exponent, log_scale, state) for q, exponent, state in roots]
 
 

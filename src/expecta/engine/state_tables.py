@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
 from expecta.engine.layers import TINY
+
+if TYPE_CHECKING:
+    from expecta.engine.cuda.rows_on_card import RowsOnCard
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,7 @@ class StateTables:
     e(x) = weight · 2^(256 exponent) · greatest. Posteriors do not need the greatest.
     """
 
-    evidence: Evidence
+    evidence: Any  # Evidence, or rows on a card
     weight: Floats  # variable by variable (states, values)
     exponent: Floats
     start: Ints  # where the table of each variable begins  # (variables + 1,)
@@ -28,7 +32,7 @@ class StateTables:
     scaled: bool  # whether a weight has an exponent
 
     @classmethod
-    def of(cls, evidence: Evidence) -> StateTables:
+    def of(cls, evidence: Evidence | RowsOnCard) -> StateTables:
         """Read the evidence. Cost: the cells of its states, unless they are as they were."""
         return cls(evidence, *_kept_tables(evidence.states))
 

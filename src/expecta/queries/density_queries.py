@@ -22,6 +22,7 @@ from expecta.engine.passes import edge_flows as visit_edges
 from expecta.engine.plan import Plan
 from expecta.engine.run import Root, run
 from expecta.engine.state_tables import StateTables
+from expecta.queries.card_answers import rows_of, same_kind
 from expecta.queries.impossible import check_possible
 
 MAX_LANES = 64  # rows side by side: fewer waste vector units, more overflow the cache
@@ -67,7 +68,8 @@ def log_prob(plan: Plan, X: Rows) -> Floats:
     certain = np.abs(root.q - 1.0) <= 4 * np.finfo(np.float64).eps * (16 + len(plan.vtree))
     with np.errstate(divide="ignore"):
         log_q: Floats = np.log(np.where(certain, 1.0, root.q))
-    return log_q + root.exponent * LOG_UNIT + root.log_scale
+    answer: Floats = same_kind(log_q + root.exponent * LOG_UNIT + root.log_scale, X)
+    return answer
 
 
 def scaled_prob(plan: Plan, x: Ints) -> tuple[Floats, Ints]:
@@ -80,7 +82,7 @@ def scaled_prob(plan: Plan, x: Ints) -> tuple[Floats, Ints]:
 def _probability(plan: Plan, X: Rows) -> Root:
     """Run the plain recursion: the probability of the evidence of each row."""
     numbers = Expectation(outputs=0)
-    return run(plan, numbers, constants(numbers, plan.phi), as_evidence(X, plan.cardinalities))
+    return run(plan, numbers, constants(numbers, plan.phi), rows_of(X, plan.cardinalities))
 
 
 def conditional_log_prob(plan: Plan, X: Rows, given: Rows) -> Floats:

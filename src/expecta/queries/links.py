@@ -193,7 +193,7 @@ def expected(
         value, error, impossible = _spectral(pair, evidence, link, tol, shift)
     impossible = check_possible(impossible, on_impossible)
     value[impossible] = error[impossible] = np.nan
-    return Expected(pair._shape(value), pair._shape(error))
+    return Expected(pair._shape(value, X), pair._shape(error, X))
 
 
 def _offset(given: npt.ArrayLike | None, rows: int, outputs: int) -> Floats:

@@ -11,19 +11,21 @@ from expecta.circuits.regression import RegressionCircuit
 from expecta.common.arrays import Bools, Floats
 from expecta.common.errors import DomainError
 from expecta.engine.algebras import Expectation, Extremes, Moments, constants
+from expecta.engine.cuda.rows_on_card import RowsOnCard
 from expecta.engine.plan import Plan
 from expecta.engine.run import Root, run
+from expecta.queries.card_answers import rows_of
 from expecta.queries.impossible import check_possible
 
 if TYPE_CHECKING:
     from expecta.queries.pair import Pair
 
 
-def expectation_of(plan: Plan, evidence: Evidence) -> tuple[Floats, Bools]:
+def expectation_of(plan: Plan, evidence: Evidence | RowsOnCard) -> tuple[Floats, Bools]:
     """E[g] without the bias, and which rows are impossible.  # (rows, outputs)."""
     algebra = Expectation(plan.phi.shape[1])
     root = run(plan, algebra, constants(algebra, plan.phi), evidence)
-    out = np.zeros((len(evidence), algebra.outputs))
+    out = np.zeros_like(root.q, shape=(len(evidence), algebra.outputs))
     if len(root.state):
         out[:] = _divide(root.state[1:], root.q).T
     return out, root.q <= 0
@@ -31,8 +33,8 @@ def expectation_of(plan: Plan, evidence: Evidence) -> tuple[Floats, Bools]:
 
 def expectation(pair: Pair, X: Rows, on_impossible: str) -> Floats:
     """E[bias + g].  # (rows, outputs)."""
-    out, impossible = expectation_of(pair.plan, as_evidence(X, pair.p.cardinalities))
-    out += pair.g.bias
+    out, impossible = expectation_of(pair.plan, rows_of(X, pair.p.cardinalities))
+    out += np.asarray(pair.g.bias, like=out)
     if check_possible(impossible, on_impossible).any():
         out[impossible] = np.nan
     return out
@@ -57,7 +59,7 @@ def predict(g: RegressionCircuit, plan: Plan, X: Rows) -> Floats:
 
 def raw(pair: Pair, X: Rows, order: int, on_impossible: str) -> Floats:
     """M_0 .. M_order of bias + g, from the moments about the mean.  # (rows, outputs, order+1)."""
-    about_mean, impossible = mean_and_central(pair, as_evidence(X, pair.p.cardinalities), order)
+    about_mean, impossible = mean_and_central(pair, rows_of(X, pair.p.cardinalities), order)
     if order == 0:
         moments = about_mean
     else:
@@ -78,7 +80,7 @@ def shift_moments(moments: Floats, by: Floats) -> Floats:
     """
     out = np.zeros_like(moments)
     for k in range(moments.shape[-1]):
-        factor = np.ones(moments.shape[:-1])  # binom(k, j) by^(k-j), from j = k downwards
+        factor = np.ones_like(by)  # binom(k, j) by^(k-j), from j = k downwards
         for j in range(k, -1, -1):
             out[..., k] += factor * moments[..., j]
             factor = factor * by * j / (k - j + 1)
@@ -87,14 +89,14 @@ def shift_moments(moments: Floats, by: Floats) -> Floats:
 
 def support(pair: Pair, X: Rows, on_impossible: str) -> Floats:
     """Probability of g's formula.  # (rows,)."""
-    evidence = as_evidence(X, pair.p.cardinalities)
+    evidence = rows_of(X, pair.p.cardinalities)
     root = _numbers(pair.plan, evidence)
     out = _support(pair, root)
     out[check_possible(root.q <= 0, on_impossible)] = np.nan
     return out
 
 
-def support_of(pair: Pair, evidence: Evidence) -> Floats:
+def support_of(pair: Pair, evidence: Evidence | RowsOnCard) -> Floats:
     """Probability of g's formula, one without a run where g covers everything.  # (rows,)."""
     if pair.g.covers_everything:
         return np.ones(len(evidence))
@@ -103,21 +105,23 @@ def support_of(pair: Pair, evidence: Evidence) -> Floats:
 
 def central(pair: Pair, X: Rows, order: int, on_impossible: str) -> Floats:
     """C_0 .. C_order of g about its mean.  # (rows, outputs, order + 1)."""
-    moments, impossible = mean_and_central(pair, as_evidence(X, pair.p.cardinalities), order)
+    moments, impossible = mean_and_central(pair, rows_of(X, pair.p.cardinalities), order)
     if order >= 1:
         moments[:, :, 1] = 0.0
     moments[check_possible(impossible, on_impossible)] = np.nan
     return moments
 
 
-def mean_and_central(pair: Pair, evidence: Evidence, order: int) -> tuple[Floats, Bools]:
+def mean_and_central(
+    pair: Pair, evidence: Evidence | RowsOnCard, order: int
+) -> tuple[Floats, Bools]:
     """1, the mean, C_2 .. C_order, and which rows are impossible.  # (rows, outputs, order+1)."""
     outputs = pair.g.n_outputs
     algebra = Moments(max(order, 2), outputs)
     # A power of two near the largest parameter keeps high powers within the range of floats.
     unit = 2.0 ** np.ceil(np.log2(max(float(np.abs(pair.plan.phi).max(initial=0.0)), 1e-300)))
     root = run(pair.plan, algebra, constants(algebra, pair.plan.phi / unit), evidence)
-    out: Floats = np.zeros((len(evidence), outputs, algebra.order + 1))
+    out: Floats = np.zeros_like(root.q, shape=(len(evidence), outputs, algebra.order + 1))
     out[:, :, 0] = 1.0
     if len(root.state):
         out[:, :, 1:] = root.state[1:].reshape(outputs, algebra.order, -1).transpose(2, 0, 1)
@@ -128,7 +132,7 @@ def mean_and_central(pair: Pair, evidence: Evidence, order: int) -> tuple[Floats
     with np.errstate(over="ignore"):
         for k in range(2, algebra.order + 1):  # C_k = k! unit^k times what the algebra holds
             out[:, :, k:] *= k * unit
-    out[:, :, 1] += pair.g.bias
+    out[:, :, 1] += np.asarray(pair.g.bias, like=out)
     return out[:, :, : order + 1], root.q <= 0
 
 
@@ -149,31 +153,31 @@ def _merge_zero(moments: Floats, on: Floats) -> Floats:
 
 def extremes(pair: Pair, X: Rows, on_impossible: str) -> tuple[Floats, Floats]:
     """Least and greatest possible bias + g.  # (rows, outputs) each."""
-    evidence = as_evidence(X, pair.p.cardinalities)
+    evidence = rows_of(X, pair.p.cardinalities)
     low, high, impossible = extremes_of(pair, evidence)
     impossible = check_possible(impossible, on_impossible)
     low[impossible] = high[impossible] = np.nan
     return low, high
 
 
-def extremes_of(pair: Pair, evidence: Evidence) -> tuple[Floats, Floats, Bools]:
+def extremes_of(pair: Pair, evidence: Evidence | RowsOnCard) -> tuple[Floats, Floats, Bools]:
     """Least and greatest, and which rows are impossible."""
     outputs = pair.g.n_outputs
     algebra = Extremes(outputs)
     root = run(pair.plan, algebra, constants(algebra, pair.plan.phi), evidence)
-    bounds = np.full((outputs, 2, len(evidence)), np.inf)
-    bounds[:, 1] = -np.inf
+    low = np.full_like(root.q, np.inf, shape=(len(evidence), outputs))
+    high = np.full_like(root.q, -np.inf, shape=(len(evidence), outputs))
     if len(root.state):
-        bounds = root.state.reshape(outputs, 2, -1).copy()
+        low[:], high[:] = root.state[::2].T, root.state[1::2].T
     if not pair.g.covers_everything:
-        off = support_of(pair, evidence) < 1.0
-        bounds[:, 0, off] = np.minimum(bounds[:, 0, off], 0.0)
-        bounds[:, 1, off] = np.maximum(bounds[:, 1, off], 0.0)
-    bounds += pair.g.bias[:, None, None]
-    return bounds[:, 0].T.copy(), bounds[:, 1].T.copy(), root.q <= 0
+        off = (support_of(pair, evidence) < 1.0)[:, None]
+        low = np.where(off, np.minimum(low, 0.0), low)
+        high = np.where(off, np.maximum(high, 0.0), high)
+    bias = np.asarray(pair.g.bias, like=low)
+    return low + bias, high + bias, root.q <= 0
 
 
-def _numbers(plan: Plan, evidence: Evidence) -> Root:
+def _numbers(plan: Plan, evidence: Evidence | RowsOnCard) -> Root:
     """Run the plain recursion: probabilities of pairs, nothing of g's values."""
     algebra = Expectation(0)
     return run(plan, algebra, constants(algebra, plan.phi), evidence)
@@ -220,4 +224,6 @@ def _support(pair: Pair, root: Root) -> Floats:
 
 def _divide(state: Floats, q: Floats) -> Floats:
     """Condition on the evidence; zero where it is impossible (callers put NaN there)."""
-    return np.divide(state, q, out=np.zeros_like(state), where=q > 0)
+    possible = q > 0
+    share: Floats = np.where(possible, state, 0.0) / np.where(possible, q, 1.0)
+    return share

@@ -36,7 +36,8 @@ class Pair:
     unknown is averaged over p given what is known: that a value is missing is taken to
     carry no information beyond that. Rows that are impossible under p give NaN and one
     warning, or an error with ``on_impossible="raise"``. With one output answers have
-    shape (rows, ...), with several (rows, outputs, ...).
+    shape (rows, ...), with several (rows, outputs, ...). A table on a card (CuPy, torch) is
+    answered there, where the question allows it (docs/gpu.md).
 
     Parameters
     ----------
@@ -157,7 +158,7 @@ class Pair:
         """
         from expecta.queries import moments
 
-        return self._shape(moments.expectation(self, X, on_impossible))
+        return self._shape(moments.expectation(self, X, on_impossible), X)
 
     def moments(
         self, X: Rows, order: int, *, central: bool = False, on_impossible: str = "nan"
@@ -193,7 +194,7 @@ class Pair:
         if order < 0:
             raise ValueError(f"the order of a moment is at least 0, not {order}")
         compute = moments.central if central else moments.raw
-        return self._shape(compute(self, X, order, on_impossible))
+        return self._shape(compute(self, X, order, on_impossible), X)
 
     def variance(self, X: Rows, *, on_impossible: str = "nan") -> Floats:
         """Variance of g over what is unknown: zero for a complete row. Exact.
@@ -215,7 +216,7 @@ class Pair:
         """
         from expecta.queries import moments
 
-        return self._shape(moments.central(self, X, 2, on_impossible)[:, :, 2])
+        return self._shape(moments.central(self, X, 2, on_impossible)[:, :, 2], X)
 
     def std(self, X: Rows, *, on_impossible: str = "nan") -> Floats:
         """Return the square root of :meth:`variance`.
@@ -228,7 +229,9 @@ class Pair:
             ``"nan"``: rows that are impossible under p give NaN and one warning; ``"raise"``: an
             `ImpossibleEvidenceError`.
         """
-        return np.sqrt(self.variance(X, on_impossible=on_impossible))
+        from expecta.queries import moments
+
+        return self._shape(np.sqrt(moments.central(self, X, 2, on_impossible)[:, :, 2]), X)
 
     # -- probabilities ----------------------------------------------------------------
 
@@ -251,9 +254,9 @@ class Pair:
         array
             (rows,)
         """
-        from expecta.queries import moments
+        from expecta.queries import card_answers, moments
 
-        return moments.support(self, X, on_impossible)
+        return card_answers.same_kind(moments.support(self, X, on_impossible), X)
 
     def log_prob(self, X: Rows) -> Floats:
         """Logarithm of the probability of what is known; ``-inf`` where impossible. Exact.
@@ -291,7 +294,7 @@ class Pair:
         from expecta.queries import moments
 
         low, high = moments.extremes(self, X, on_impossible)
-        return self._shape(low), self._shape(high)
+        return self._shape(low, X), self._shape(high, X)
 
     def characteristic(self, X: Rows, t: npt.ArrayLike, *, on_impossible: str = "nan") -> Complexes:
         """E[exp(i t g) | what is known] for each frequency t. Exact.
@@ -320,7 +323,7 @@ class Pair:
         if frequencies.ndim != 1 or not np.all(np.isfinite(frequencies)):
             raise ValueError("t is a finite number or a list of finite numbers")
         values = exponentials.characteristic(self, X, frequencies, on_impossible)
-        return self._shape(values[:, :, 0] if np.ndim(t) == 0 else values)
+        return self._shape(values[:, :, 0] if np.ndim(t) == 0 else values, X)
 
     # -- links and distributions ------------------------------------------------------
 
@@ -463,9 +466,11 @@ class Pair:
 
         return noisy_distribution(self, X, tol, on_impossible)
 
-    def _shape(self, values: T) -> T:
-        """Drop the axis of outputs where there is only one."""
-        return values[:, 0] if self.g.n_outputs == 1 else values  # type: ignore[return-value]
+    def _shape(self, values: T, X: Rows) -> T:
+        """Drop the axis of outputs where there is only one; answer arrays on a card by such."""
+        from expecta.queries.card_answers import same_kind
+
+        return same_kind(values[:, 0] if self.g.n_outputs == 1 else values, X)
 
 
 def _cells(p: ProbabilisticCircuit, g: RegressionCircuit) -> float:

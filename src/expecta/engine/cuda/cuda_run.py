@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -9,14 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from expecta.circuits.evidence import Evidence
+from expecta.circuits.evidence import Evidence, code_table
 from expecta.common.arrays import Floats, Ints
 from expecta.common.progress import Progress
 from expecta.common.settings import current
+from expecta.common.threads import run_on_threads
 from expecta.engine.algebras import Exponential, cuda_text, width
 from expecta.engine.cuda.card_work import kept_on_card, on_the_card
 from expecta.engine.cuda.devices import Device, kernel_text
 from expecta.engine.cuda.pair_layout import OUT, Q_OUT, PairLayout, Stage, Sums
+from expecta.engine.cuda.rows_on_card import RowReader, RowsOnCard
 from expecta.engine.plan import Plan
 from expecta.engine.state_tables import StateTables
 
@@ -28,7 +31,9 @@ MAX_TILE = 1 << 16  # rows
 TABLES = ((20_000, 1 << 16), (5_000, 1 << 13), (0, 243))  # from so many rows: their lanes
 MAX_CHUNKS = 256  # of channels, at a time
 GRAPH_ROWS = 4096  # up to which all launches of a batch are kept as one graph
-MAX_STAGED = 1 << 24  # bytes of a batch's answers up to which the graph copies them, too
+MAX_STAGED = 1 << 25  # bytes of a tile's codes, and of its roots, in memory of the host
+MIN_TILES = 4  # of many rows, so that the host writes codes while the card walks
+MIN_CELLS, MAX_PARTS = 1 << 18, 8  # of codes that a thread writes, and threads
 WARP, BLOCK = 32, 256
 MAX_OFFSET = 1 << 31  # pairs of numbers that a chunk's states take
 ROWS_FIRST = 1  # which blocks follow one another: see `walk.cu`
@@ -46,7 +51,7 @@ def run_on_card(
     plan: Plan,
     algebra: Any,
     constants: Sequence[Callable[[], Floats]],
-    evidence: Evidence,
+    tables: StateTables,
 ) -> list[tuple[Floats, Floats, Floats]]:
     """Walk the pair for each table of constants; return q, its exponent and the root's state.
 
@@ -56,12 +61,11 @@ def run_on_card(
     """
     exponential = isinstance(algebra, Exponential)  # whose numbers no float32 holds
     real = "float" if current().precision == "float32" and not exponential else "double"
-    tables = StateTables.of(evidence)
     scaled = tables.scaled or plan.scaled
     weights = POSTERIOR if real == "float" else SCALED if scaled else PLAIN
     per_edge = constants[0]().shape[1]
 
-    def walk(device: Device) -> Floats:
+    def walk(device: Device) -> Any:
         pair = _card_pair(device, plan, algebra, per_edge, tables, weights, real)
         out = None if pair.too_small else pair.run(constants, tables)
         if out is None:
@@ -149,6 +153,9 @@ class CardPair:
         self.sizes = none, (one[0] - none[0], one[1] - none[1])  # fixed, and per row
         self._put_lists()
         self.tile = self.chunks = 0
+        nothing: Array = np.empty(0)
+        self.readers: dict[Any, RowReader] = {}  # of rows on the card, by the type of their cells
+        self.staged = [(nothing, nothing)] * 2  # of the host: for codes, and for roots
         self.in_tables: tuple[Array, ...] | None = None
 
     def _put_lists(self) -> None:
@@ -198,8 +205,15 @@ class CardPair:
 
     # -- memory -----------------------------------------------------------------------
 
-    def _place(self, n: int, chunks: int) -> None:
-        """Take memory for tiles of rows and chunks of channels."""
+    def _place(self, n: int, chunks: int, there: bool) -> None:
+        """Take memory for tiles of rows and chunks of channels.
+
+        Rows that are not on the card come in several tiles, if they are many.
+        """
+        if not there and n > GRAPH_ROWS:
+            n = max(GRAPH_ROWS // 2, -(-n // MIN_TILES))
+        if self.tile >= n and self.chunks >= chunks:
+            return
         layout, size = self.layout, 2 * self.real.itemsize
         (fixed, _), (lane, lane_q) = self.sizes
         memory = self.device.memory
@@ -231,12 +245,6 @@ class CardPair:
         self.pair_to = put(np.stack([to, fields[layer, Q_OUT] + node * stride[layer] + state], 1))
         self.in_tables = None
         self.graphs: dict[Any, Any] = {}
-        lanes, numbers = min(tile, GRAPH_ROWS), 2 + chunks * self.width
-        self.staged = 8 * numbers * lanes <= MAX_STAGED
-        if self.staged:
-            n_variables = len(self.plan.cardinalities)
-            self.host_codes = self.device.staging(n_variables * lanes, self.code)
-            self.host_out = self.device.staging(numbers * lanes, np.float64)
 
     # -- launches ---------------------------------------------------------------------
 
@@ -324,9 +332,7 @@ class CardPair:
                 ),
             )
 
-    def _sums(
-        self, phase: Sums, level: int, record: Any, node: Any, n: int, chunks: int
-    ) -> None:
+    def _sums(self, phase: Sums, level: int, record: Any, node: Any, n: int, chunks: int) -> None:
         """Launch the sums of one phase of a level."""
         i, q = np.int32, np.int64
         a, b = int(phase.small[level]), int(phase.small[level + 1])
@@ -460,41 +466,69 @@ class CardPair:
 
     # -- rows -------------------------------------------------------------------------
 
-    def run(self, constants: Sequence[Callable[[], Floats]], states: StateTables) -> Floats | None:
+    def run(self, constants: Sequence[Callable[[], Floats]], states: StateTables) -> Any:
         """Return q, exponent and state of the root for each table of constants and row.
 
-        None where a probability is too small to do without exponents.
+        None where a probability is too small to do without exponents. What is asked on the card
+        is answered there.
         """
-        evidence = states.evidence
-        n = len(evidence)
+        rows, n = states.evidence, len(states.evidence)
         has_pair = len(self.plan.pairs.pair_p) > 0
         total = len(constants) * self.n_chunks if has_pair else 1
         per = self.width - self.head
-        rows = 2 + (self.whole_width if has_pair else 0)
-        out = np.empty((len(constants), rows, n))
-        self._place(n, total)
+        numbers = 2 + (self.whole_width if has_pair else 0)
+        shape = len(constants), numbers, n
+        reader = self._reader(rows) if isinstance(rows, RowsOnCard) else None
+        out = np.empty(shape) if reader is None else self._empty_answer(shape)
+        copy = np.copyto if reader is None else self.device.copy
+        self._place(n, total, reader is not None)
         todo = self._chunks(constants)
         done = 0
         with Progress("rows", n * len(constants)) as progress:
             while done < total:
                 group = list(islice(todo, self.chunks))
                 self._make_tables(states, group)
-                for start in range(0, n, self.tile):
-                    part = slice(start, min(n, start + self.tile))
-                    root = self._some_rows(evidence, part, len(group))
-                    if np.isnan(root[1, 0]):
+                roots = (
+                    self._roots(rows, len(group))
+                    if reader is None
+                    else (self._roots_there(reader, len(group)))
+                )
+                for part, root in roots:
+                    if root is None:
                         return None
-                    out[:, :2, part] = root[:2]
+                    copy(out[:, :2, part], root[:2])
                     for k in range(len(group) if has_pair else 0):
                         table, chunk = divmod(done + k, self.n_chunks)
                         state = root[2 + k * self.width : 2 + (k + 1) * self.width]
                         at = 2 + self.head + chunk * per
-                        out[table, 2 : 2 + self.head, part] = state[: self.head]
-                        last = min(rows, at + per)  # the last chunk may have channels to spare
-                        out[table, at:last, part] = state[self.head : self.head + last - at]
-                    progress.advance((part.stop - start) * len(group) // self.n_chunks)
+                        copy(out[table, 2 : 2 + self.head, part], state[: self.head])
+                        last = min(numbers, at + per)  # the last chunk may have channels to spare
+                        copy(out[table, at:last, part], state[self.head : self.head + last - at])
+                    progress.advance((part.stop - part.start) * len(group) // self.n_chunks)
                 done += len(group)
+        if reader is not None:
+            reader.check_and_forget()
+            if self._is_too_small():
+                return None
+            out = self.device.answer(out)
         return out
+
+    def _reader(self, rows: RowsOnCard) -> RowReader:
+        cells = RowReader.cells_of(self.device, rows)
+        if cells.dtype not in self.readers:
+            cards = [table.shape[1] for table in rows.states]
+            self.readers[cells.dtype] = RowReader(self.device, cells.dtype, cards, self.code)
+        self.readers[cells.dtype].cells = cells
+        return self.readers[cells.dtype]
+
+    def _empty_answer(self, shape: tuple[int, int, int]) -> Any:
+        size = int(np.prod(shape))
+        return self.device.empty(size, np.float64)[:size].reshape(shape)
+
+    def _is_too_small(self) -> bool:
+        flag = np.empty(1, np.int32)
+        self.device.get(self.flag, flag)
+        return bool(flag[0])
 
     def _chunks(self, constants: Sequence[Callable[[], Floats]]) -> Iterator[Array]:
         """Yield g's constants for a few channels at a time.  # (edges, constants per edge)."""
@@ -507,50 +541,81 @@ class CardPair:
             wide[:, : values.shape[1]] = values
             yield from np.moveaxis(wide.reshape(len(values), self.n_chunks, -1), 1, 0)
 
-    def _some_rows(self, evidence: Evidence, part: slice, chunks: int) -> Floats:
-        """Walk one tile.  # (2 + chunks · width, rows)."""
-        n, n_variables, numbers = (
-            part.stop - part.start,
-            len(evidence.codes),
-            2 + chunks * self.width,
-        )
-        lanes = self.lanes(n)
-        staged = self.staged and lanes <= GRAPH_ROWS
-        codes = self.host_codes[: n_variables * lanes] if staged else None
-        if codes is None:
-            codes = np.empty(n_variables * lanes, self.code)
-        _write_codes(evidence.codes, part, codes.reshape(n_variables, lanes))
-        if staged:
-            root = self.host_out[: numbers * lanes].reshape(numbers, lanes)
+    def _roots(self, evidence: Evidence, chunks: int) -> Iterator[tuple[slice, Floats | None]]:
+        """Walk tile after tile; a root holds until the one after the next is asked for.
 
-            def copy_and_walk() -> None:
+        Codes of a tile are written while the card walks the one before.
+        """
+        begun: deque[tuple[slice, Floats, int]] = deque()
+        n_variables, numbers = len(evidence.codes), 2 + chunks * self.width
+        most = MAX_STAGED // max(n_variables * self.code.itemsize, 8 * numbers)
+        step = min(self.tile, max(WARP, most // WARP * WARP))
+        for slot, start in enumerate(range(0, len(evidence), step)):
+            if len(begun) == 2:
+                yield self._finished(*begun.popleft())
+            part = slice(start, min(len(evidence), start + step))
+            n = part.stop - start
+            lanes = self.lanes(n)
+            codes, root = self._staging(slot % 2, n_variables * lanes, numbers * lanes)
+            _write_codes(evidence, part, codes.reshape(n_variables, lanes))
+
+            def copy_and_walk(lanes: int = lanes, codes: Array = codes, root: Array = root) -> None:
                 self.device.send(self.codes, codes)
                 self._launch_rows(lanes, chunks)
                 self.device.receive(root, self.out)
 
-            self.device.replay(self.graphs, (lanes, chunks, "copied"), copy_and_walk)
-            self.device.wait()
-            return root[:, :n]  # as long as no other rows are walked
-        self.device.fill(self.codes, codes)
-        self.walk_rows(lanes, chunks)
-        root = np.empty((numbers, lanes))
-        self.device.get(self.out, root)
-        return root[:, :n]
+            kept = self.graphs if lanes <= GRAPH_ROWS else None
+            self.device.replay(kept, (lanes, chunks, slot % 2), copy_and_walk)
+            self.device.mark(slot % 2)
+            begun.append((part, root.reshape(numbers, lanes)[:, :n], slot % 2))
+        while begun:
+            yield self._finished(*begun.popleft())
+
+    def _finished(self, part: slice, root: Floats, slot: int) -> tuple[slice, Floats | None]:
+        """Wait for a tile's root, and for the tile after it, if no number of it can be used."""
+        self.device.wait(slot)
+        if np.isnan(root[1, 0]):
+            self.device.answer(root)
+            return part, None
+        return part, root
+
+    def _roots_there(self, reader: RowReader, chunks: int) -> Iterator[tuple[slice, Any]]:
+        """Walk tile after tile of rows that lie on the card."""
+        numbers = 2 + chunks * self.width
+        for start in range(0, len(reader.cells), self.tile):
+            part = slice(start, min(len(reader.cells), start + self.tile))
+            n = part.stop - start
+            lanes = self.lanes(n)
+            reader.write(self.codes, start, n, lanes)
+            self.walk_rows(lanes, chunks)
+            yield part, self.out[: numbers * lanes].reshape(numbers, lanes)[:, :n]
+
+    def _staging(self, slot: int, cells: int, numbers: int) -> tuple[Array, Array]:
+        """Return memory of the host for codes and numbers, of which there are two pieces."""
+        codes, out = self.staged[slot]
+        if len(codes) < cells or len(out) < numbers:
+            codes = self.device.staging(max(cells, len(codes)), self.code)
+            out = self.device.staging(max(numbers, len(out)), np.float64)
+            self.staged[slot] = codes, out
+            self.graphs.clear()  # they hold its address
+        return codes[:cells], out[:numbers]
 
 
 def _same(one: Array, other: Array) -> bool:
     return one is other or np.array_equal(one, other)
 
 
-def _write_codes(codes: tuple[Ints, ...], part: slice, out: Array) -> None:
+def _write_codes(evidence: Evidence, part: slice, out: Array) -> None:
     """Write the codes of some rows, one variable after the other; lanes to spare are state 0."""
     n = part.stop - part.start
-    if n < out.shape[1] <= GRAPH_ROWS:  # few: all at once is faster than one by one
-        out[:, :n] = np.concatenate([code[part] for code in codes]).reshape(len(codes), n)
-    else:
-        for row, code in zip(out, codes, strict=True):
-            row[:n] = code[part]
     out[:, n:] = 0
+
+    def write(first: int, last: int) -> None:
+        out[first:last, :n] = code_table(evidence, slice(first, last), part)
+
+    parts = min(current().n_threads(), 1 + out.size // MIN_CELLS, MAX_PARTS)
+    step = -(-len(out) // parts)
+    run_on_threads(write, [(v, v + step) for v in range(0, len(out), step)], parts)
 
 
 def _grid(items: int, across: int, chunks: int) -> tuple[int, int, int]:

@@ -57,8 +57,20 @@ class Device(Protocol):
     def receive(self, staged: Array, array: Any) -> None:
         """Begin to copy the begin of an array on the device to such memory."""
 
-    def wait(self) -> None:
-        """Wait until all that was begun is done."""
+    def mark(self, slot: int) -> None:
+        """Remember, in one of a few slots, what was begun so far."""
+
+    def wait(self, slot: int) -> None:
+        """Wait until what a slot remembers is done."""
+
+    def adopt(self, given: Any) -> Any:
+        """Return an array on the device that others made, as one of its own."""
+
+    def copy(self, to: Any, source: Any) -> None:
+        """Begin to copy from one array on the device to another."""
+
+    def answer(self, array: Any) -> Any:
+        """Return an array on the device for others, once all that was begun is done."""
 
     def replay(self, kept: dict[Any, Any] | None, key: Any, work: Callable[[], None]) -> None:
         """Do the launches of ``work``; what is kept under the key may be replayed."""
@@ -90,10 +102,17 @@ class CudaDevice:
             raise DeviceError(f"no CUDA card can be used: {problem}; use device='cpu'") from None
         self.memory = min(free // 4, 1 << 32)
         self.stream = cupy.cuda.Stream(non_blocking=True)
+        self._marks: dict[int, Any] = {}
+        self._compiled: dict[tuple[str, Options], dict[str, Any]] = {}
         self._side: Any = None  # a second stream, with events where it leaves and joins the first
 
     def compile(self, text: str, options: Options) -> dict[str, Any]:
-        """Compile for the card at hand; CuPy keeps the result on disk."""
+        """Compile for the card at hand, once; CuPy keeps the result on disk, too."""
+        if (text, options) not in self._compiled:
+            self._compiled[text, options] = self._compile(text, options)
+        return self._compiled[text, options]
+
+    def _compile(self, text: str, options: Options) -> dict[str, Any]:
         flags = ("-std=c++17", *(f"-D{name}={value}" for name, value in options))
         module = self.cupy.RawModule(code=text, options=flags)
         try:
@@ -174,9 +193,30 @@ class CudaDevice:
         runtime = self.cupy.cuda.runtime
         runtime.memcpyAsync(to, start, size, getattr(runtime, kind), self.stream.ptr)
 
-    def wait(self) -> None:
-        """Wait for the stream."""
+    def mark(self, slot: int) -> None:
+        """Record an event."""
+        if slot not in self._marks:
+            self._marks[slot] = self.cupy.cuda.Event(disable_timing=True)
+        self._marks[slot].record(self.stream)
+
+    def wait(self, slot: int) -> None:
+        """Wait for an event."""
+        self._marks[slot].synchronize()
+
+    def adopt(self, given: Any) -> Any:
+        """Read an array by DLPack, which has this stream wait for what computes it."""
+        with self.stream:
+            return self.cupy.from_dlpack(given)
+
+    def copy(self, to: Any, source: Any) -> None:
+        """Copy on this device's stream."""
+        with self.stream:
+            to[...] = source
+
+    def answer(self, array: Any) -> Any:
+        """Wait for the stream: then any other may read the array."""
         self.stream.synchronize()
+        return array
 
     def replay(self, kept: dict[Any, Any] | None, key: Any, work: Callable[[], None]) -> None:
         """Do the work, and from the second time on replay it as one graph."""

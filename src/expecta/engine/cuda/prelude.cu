@@ -8,6 +8,7 @@
 #define KERNEL(threads, blocks) void
 #define READ(p) (*(p))
 #define SHARED static
+#define LOWER(p, v) (*(p) = (v) < *(p) ? (v) : *(p))
 #define BARRIER host_barrier()
 void host_barrier();
 struct Position { int x, y, z; };
@@ -22,6 +23,7 @@ struct int4 { int x, y, z, w; };
 #define KERNEL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 #define READ(p) __ldg(p)
 #define SHARED __shared__
+#define LOWER(p, v) atomicMin(p, v)
 #define BARRIER __syncthreads()
 #ifndef NAN
 #define NAN __longlong_as_double(0x7ff8000000000000LL)
