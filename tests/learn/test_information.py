@@ -146,6 +146,19 @@ def test_many_rows_are_counted_exactly():
     assert found[0, 1] == pytest.approx(entropy, abs=1e-13)
 
 
+def test_rows_are_left_out_by_what_the_way_to_count_takes(monkeypatch):
+    rng = np.random.default_rng(4)
+    codes, cards = rng.integers(0, 2, (2000, 40)), np.full(40, 2)
+    truth = _by_product(codes, cards, None, 1.0)
+    np.fill_diagonal(truth, 0.0)
+    steps = module.PRODUCT_COST * 80**2  # of a row, fewer than there are pairs
+    monkeypatch.setattr(module, "MAX_STEPS", steps * 2000)
+    np.testing.assert_array_equal(mutual_information(codes, cards), truth)
+    np.testing.assert_array_equal(mutual_information(codes, cards, np.ones(2000)), truth)
+    monkeypatch.setattr(module, "MAX_STEPS", steps * 1500)
+    assert not np.allclose(mutual_information(codes, cards), truth)
+
+
 def test_columns_never_seen_together_are_unrelated():
     codes = np.array([[0, -1], [1, -1], [-1, 0], [-1, 1]])
     assert np.all(mutual_information(codes, np.array([2, 2])) == 0)

@@ -14,7 +14,7 @@ from expecta.common.threads import run_on_threads
 CHUNK_ROWS = 1 << 14  # of one matrix product: float32 counts them exactly
 MAX_COMBINATIONS = 1 << 22  # of the values of two columns
 MAX_VALUES = 4096  # of all columns together, for the table of all pairs of values
-MAX_STEPS, MIN_ROWS = 1 << 31, 1000  # of counting; rows below which none are left out
+MAX_STEPS, MIN_ROWS = 1 << 32, 1000  # of counting; rows below which none are left out
 MAX_CELLS = 1 << 30  # of the tables of all pairs, beyond which only the strongest are made
 N_GROUPS, N_PARTNERS = 4, 8  # of values of a column; pairs of each column that are counted in full
 PRODUCT_COST = 0.03  # of a multiply-add in a matrix product, in steps of counting
@@ -55,14 +55,17 @@ def mutual_information(
     [[0.0, 0.693, 0.0], [0.693, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
     pairs = len(cardinalities) * (len(cardinalities) - 1) // 2
-    max_rows = max(MIN_ROWS, MAX_STEPS // max(pairs, 1))
+    if weight is not None and np.all(weight == 1.0):
+        weight = None  # counts that float32 holds
+    n_values = int(np.sum(cardinalities))
+    cells = pairs * (n_values / len(cardinalities)) ** 2
+    product_steps = PRODUCT_COST * n_values**2
+    by_product = product_steps < pairs and n_values <= MAX_VALUES
+    max_rows = max(MIN_ROWS, int(MAX_STEPS / max(product_steps if by_product else pairs, 1)))
     if len(codes) > max_rows:
         rows = np.sort(np.random.default_rng(0).choice(len(codes), max_rows, replace=False))
         codes, weight = codes[rows], None if weight is None else weight[rows]
-    n_values = int(np.sum(cardinalities))
-    cells = pairs * (n_values / len(cardinalities)) ** 2
-    by_product = PRODUCT_COST * n_values**2 < len(cardinalities) ** 2 / 2
-    if by_product and n_values <= MAX_VALUES:
+    if by_product:
         out = _by_product(codes, cardinalities, weight, pseudo_count)
     elif cells > MAX_CELLS:
         out = _by_groups(codes, cardinalities, weight, pseudo_count)
