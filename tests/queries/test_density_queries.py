@@ -263,6 +263,48 @@ def test_samples_follow_the_posterior(deterministic, kinds, weights):
             assert chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-4
 
 
+def drawn_slowly(p, known, uniforms):
+    """Draw one row, from the root down: at each node the first edge beyond its number."""
+    s, row = p.structure, np.array(known)
+
+    def q(n):
+        variable = s.vtree.variable[s.layer_of_node[n]]
+        parts = []
+        for k in range(s.edge_start[n], s.edge_start[n + 1]):
+            t = s.target[k]
+            below = (
+                float(known[variable] in (-1, t)) if variable >= 0 else q(s.left[t]) * q(s.right[t])
+            )
+            parts.append(np.exp(p.log_weight[k]) * below)
+        shares[n] = parts
+        return sum(parts)
+
+    shares, chosen = {}, {len(s.vtree) - 1: s.root}
+    q(s.root)
+    for v in range(len(s.vtree) - 1, -1, -1):
+        n = chosen[v]
+        sums = np.cumsum(shares[n])
+        edge = s.edge_start[n] + int(np.argmax(sums > uniforms[v] * sums[-1]))
+        t = s.target[edge]
+        if s.vtree.variable[v] >= 0:
+            row[s.vtree.variable[v]] = t
+        else:
+            chosen[s.vtree.left[v]], chosen[s.vtree.right[v]] = s.left[t], s.right[t]
+    return row
+
+
+@settings(max_examples=40)
+@given(circuits(most=5, weights=("plain", "some zero")), st.integers(0, 2**31))
+def test_draws_are_those_of_a_slow_descent(p, seed):
+    rng = np.random.default_rng(seed)
+    known = np.where(rng.random((3, p.n_variables)) < 0.5, p.sample(3, seed=rng), -1)
+    drawn = p.sample(7, given=known, seed=seed)
+    numbers = np.random.default_rng(seed).random((3, 7, len(p.vtree)))
+    for row, draws, uniforms in zip(known, drawn, numbers, strict=True):
+        for one, own in zip(draws, uniforms, strict=True):
+            np.testing.assert_array_equal(one, drawn_slowly(p, row, own))
+
+
 def test_shapes_of_samples():
     p = random_probabilistic(Vtree.balanced(3), [2, 3, 4], seed=0)
     X = [[0, -1, -1], [-1, 2, -1]]

@@ -56,9 +56,10 @@ def leaf(
         for x in range(card):
             for i in range(live if possible[x] else 0):
                 z[room.small + x * lanes + i] = 0.0
+        a, b = p.edge_start[first + n], p.edge_start[first + n + 1]
         for i in range(live):
             z[q + i], z[exponent + i], has_exponents = leaf_probability(
-                p, first + n, states, first_state + i * card, False, z, room.small + i, lanes
+                p, a, b, states, first_state + i * card, False, z, room.small + i, lanes
             )
             scaled |= has_exponents
         for i in range(live, lanes):

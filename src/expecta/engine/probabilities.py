@@ -53,7 +53,8 @@ def leaf_term(p: WeightedLayers, a: int, states: Floats, at: int) -> tuple[float
 @plain_helper
 def leaf_probability(
     p: WeightedLayers,
-    node: int,
+    first: int,
+    end: int,
     states: Floats,
     at: int,
     largest: bool,
@@ -63,13 +64,14 @@ def leaf_probability(
 ) -> tuple[float, float, bool]:
     """Compute q of a leaf's node for the state at ``at``: Σ θ e, or the greatest θ e.
 
+    The node's edges are ``first`` to ``end``, of which those of impossible values may be left out.
+
     Returns q, its exponent, and whether any exponent is not zero. The terms of the
     possible values x go to ``terms[out + x · stride]``, over the power of two of q; however
     small against q, they are above zero.
     """
     top, lowest = -np.inf, 0.0
-    edges = range(p.edge_start[node], p.edge_start[node + 1])
-    for a in edges:
+    for a in range(first, end):
         term, k = leaf_term(p, a, states, at)
         if term > 0.0:
             lowest = min(lowest, k)
@@ -77,7 +79,7 @@ def leaf_probability(
                 k -= 1.0
             top = max(top, k)
     total = 0.0
-    for a in edges:
+    for a in range(first, end):
         term, k = leaf_term(p, a, states, at)
         if term > 0.0:
             term = max(term * power(k - top), SMALLEST)

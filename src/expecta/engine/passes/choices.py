@@ -88,12 +88,15 @@ def draw(
 
     The first row lacks its first ``skipped`` draws. Draw d takes its random numbers,
     one per vtree node, from ``uniforms[d]``, so that it does not matter who draws it.
+    Where a row leaves nothing to choose below a node, draws do not go there.
     """
     p, leaves, codes, lanes = rows.p, rows.leaves, rows.codes, rows.lanes
     values = make_values(p, lanes)
     z, root = values.z, len(p.variable) - 1
-    chosen = np.zeros(root + 1, np.int64)
     only = _single_values(rows)
+    is_open = np.zeros(root + 1, np.bool_)
+    # Node by node, so that what is asked of one remains in the cache.
+    chosen = np.zeros((root + 1, min(per_row, last - first)), np.int32)
     # Running sums of the shares of a node's edges, made when a row first comes by; those of a
     # leaf depend on its state alone, which many rows share.
     sums = np.zeros(p.edge_start[p.node_start[root + 1]], np.float64)
@@ -108,34 +111,42 @@ def draw(
                 continue
             d0 = max(first, (row + i) * per_row - skipped)
             d1 = min(last, (row + i + 1) * per_row - skipped)
-            for d in range(d0, d1):
-                chosen[root] = 0
-                for v in range(root, -1, -1):
-                    x, n = p.variable[v], chosen[v]
+            for v in range(root + 1):
+                x = p.variable[v]
+                if x < 0:
+                    is_open[v] = is_open[p.tree_left[v]] or is_open[p.tree_right[v]]
+                    continue
+                value = only[x, codes[x, row + i]]
+                is_open[v] = value < 0
+                for d in range(d0, d1 if value >= 0 else d0):
+                    out[d, x] = value
+            for v in range(root, -1, -1):
+                if not is_open[v]:
+                    continue
+                x = p.variable[v]
+                state = codes[x, row + i] if x >= 0 else 0
+                key = state if x >= 0 else row + i
+                for d in range(d0, d1):
+                    n = 0 if v == root else chosen[v, d - d0]
                     node = p.node_start[v] + n
                     a, b = p.edge_start[node], p.edge_start[node + 1]
-                    state = codes[x, row + i] if x >= 0 else 0
-                    if x >= 0 and only[x, state] >= 0:
-                        out[d, x] = only[x, state]
-                        continue
-                    key = state if x >= 0 else row + i
                     if seen[node] != key:
                         seen[node] = key
                         total = 0.0
                         for edge in range(a, b):
                             total += share(p, leaves, v, n, edge, state, z, i, lanes)
                             sums[edge] = total
-                    # The first running sum above u; an edge of share zero never is.
+                    # The first running sum above u; an edge of share zero never is. Without
+                    # branches, which a processor cannot foresee.
                     u = uniforms[d, v] * sums[b - 1]
-                    while b - a > 1:
-                        middle = (a + b - 1) // 2
-                        if sums[middle] > u:
-                            b = middle + 1
-                        else:
-                            a = middle + 1
+                    count = b - a
+                    while count > 1:
+                        half = count >> 1
+                        a += half * (sums[a + half - 1] <= u)
+                        count -= half
                     if x >= 0:
                         out[d, x] = p.target[a]
                     else:
                         e = p.element_start[v] + p.target[a]
-                        chosen[p.tree_left[v]] = p.left[e]
-                        chosen[p.tree_right[v]] = p.right[e]
+                        chosen[p.tree_left[v], d - d0] = p.left[e]
+                        chosen[p.tree_right[v], d - d0] = p.right[e]

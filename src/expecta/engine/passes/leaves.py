@@ -96,12 +96,21 @@ def _read_leaves(
         x = p.variable[v]
         if x < 0:
             continue
-        for n in range(p.node_start[v + 1] - p.node_start[v]):
-            for s in range(n_states[x]):
+        card = p.cardinality[v]
+        for s in range(n_states[x]):
+            at = state_at[x] + s * card
+            first, end = card, 0  # the values that the state allows
+            for value in range(card):
+                if states[at + value] > 0.0:
+                    first, end = min(first, value), value + 1
+            for n in range(p.node_start[v + 1] - p.node_start[v]):
+                a, b = p.edge_start[p.node_start[v] + n], p.edge_start[p.node_start[v] + n + 1]
+                # the only edge that counts, where it is easily found: a node has one of a value
+                if end - first == 1 and b - a == card and p.target[a + first] == first:
+                    a, b = a + first, a + end
                 to = table_at[v] + n * n_states[x] + s
-                at = state_at[x] + s * p.cardinality[v]
                 q[to], q_exponent[to], has_exponents = leaf_probability(
-                    p, p.node_start[v] + n, states, at, largest, terms, 0, 1
+                    p, a, b, states, at, largest, terms, 0, 1
                 )
                 scaled[v] |= has_exponents
     return Leaves(states, state_at, n_states, q, q_exponent, table_at, scaled)
