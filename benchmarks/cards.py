@@ -3,7 +3,8 @@
     python -m benchmarks.cards --out walks.csv               needs a card and the reference data
     python -m benchmarks.cards --boxes --out boxes.csv       a wrapped booster
     python -m benchmarks.cards --draws --out draws.csv       boosted probabilities, by sampling
-    python -m benchmarks.cards --learning --pyjuice --out learning.csv
+    python -m benchmarks.cards --learning --fits --pyjuice --out learning.csv
+    python -m benchmarks.cards --table --out table.csv       a large table from end to end
     python -m benchmarks.cards --store walks.csv boxes.csv   into benchmarks/results/cards.parquet
 
 A line has the milliseconds of a call from NumPy to NumPy, of its launches alone (the rows on the
@@ -21,6 +22,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -200,7 +202,7 @@ def grid(data: Path) -> None:
         print(name, "ms per call, per row, per number of joins:", fit)
 
 
-def learning(data: Path, name: str, sizes: tuple[int, ...]) -> None:
+def learning(data: Path, name: str, sizes: list[int]) -> None:
     """Print what a step of EM takes, over all training images and over batches of them."""
     images = np.load(data / "splits" / f"{name}.npz")["x_train"].astype(np.int32)
     cards = np.full(images.shape[1], 2, np.int32)
@@ -212,21 +214,20 @@ def learning(data: Path, name: str, sizes: tuple[int, ...]) -> None:
             even = [np.full(2, 0.5)] * len(cards)
             theta = prototype_start(layout, even, table, np.random.default_rng(0))
             step = partial(expected_counts, layout, theta, table)
-            if states * np.sqrt(n) < 20_000:
-                here, cpu = on_processor(step)
-            else:  # minutes: a tenth of the rows, and nothing to compare with
-                here, cpu = on_processor(partial(step, np.arange(n // 10)))
-                cpu *= 10
+            # minutes on the processor: a part of the rows
+            part = n if states * np.sqrt(n) < 20_000 else 512 if states > 256 else n // 10
+            here, cpu = on_processor(partial(step, np.arange(part)))
+            cpu *= n / part
             for precision in ("float64", "float32"):
                 with config_context(device="cuda", precision=precision):
-                    there = step(*([np.arange(n // 10)] if here.weight < n else []))
+                    there = step(np.arange(part))
                     card = median_ms(step, least=3, seconds=0.2)
                 off = np.linalg.norm(there.counts - here.counts) / np.linalg.norm(here.counts)
                 task = f"EM on {name}, {n:,} rows, K = {states}"
                 record(task, precision, float(off), call=card, processor=cpu)
 
 
-def fits(data: Path, name: str, sizes: tuple[int, ...]) -> None:
+def fits(data: Path, name: str, sizes: list[int]) -> None:
     """Print what learning a tree takes from start to end, and its likelihood of test images."""
     images = np.load(data / "splits" / f"{name}.npz")
     for states in sizes:
@@ -245,7 +246,7 @@ def keep_fit(task: str, method: str, setting: str, seconds: float, nats: float) 
     records.append((task, method, setting, "nats", nats))
 
 
-def pyjuice(data: Path, name: str, sizes: tuple[int, ...], budget: float) -> None:
+def pyjuice(data: Path, name: str, sizes: list[int], budget: float) -> None:
     """Print the same of PyJuice's hidden Chow-Liu trees, as long as the budget of seconds lasts.
 
     An epoch is EM's step over all images, in batches of the better of two sizes. Then 15 epochs of
@@ -370,7 +371,7 @@ def boxes(many: int) -> None:
     record(f"booster, predict, {n:,} rows", "float64", off, call=card, processor=cpu * n / 1_000)
 
 
-def draws(many: int) -> None:
+def draws() -> None:
     """Print probabilities of boosters of 300 rounds, sampled for rows with a fifth unknown."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -387,7 +388,7 @@ def draws(many: int) -> None:
         masks = model.route.margin.masks
         print(f"{masks.words.shape[1]:,} words of trees, {len(masks.words):,} values")
         known = model.rows(X).codes
-        for n in (1, 10, 1_000, 100_000, many):
+        for n in (1, 10, 300, 10_000, 100_000):
             codes = known[rng.integers(len(known), size=n)]
             codes[rng.random(codes.shape) < 0.2] = -1
             part = codes[:300]
@@ -401,6 +402,57 @@ def draws(many: int) -> None:
             cpu *= n / len(part)
             task = f"{classes} classes, {n:,} row{'s' * (n > 1)}"
             record(task, "float64", off, call=card, processor=cpu)
+
+
+def table(n: int) -> None:
+    """Print what a large table takes: read, encoded, predicted, with intervals."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    rng = np.random.default_rng(0)
+    names = [f"x{k}" for k in range(30)]
+    mix = rng.normal(size=(4, 30))
+
+    def draw(rows: int) -> Any:
+        X = rng.normal(size=(rows, 4)) @ mix + rng.normal(size=(rows, 30))
+        return pd.DataFrame(X.round(2), columns=names)
+
+    X = draw(5_000)
+    y = X["x0"] * X["x1"] + np.sin(2 * X["x2"]) + X[names[3:9]].max(axis=1)
+    booster = HistGradientBoostingRegressor(max_iter=300, max_depth=6).fit(X[:4_000], y[:4_000])
+    density = LatentTree(states=32, restarts=1, max_epochs=5)
+    times: dict[str, dict[str, float]] = {}
+    answers: dict[str, Any] = {}
+    with config_context(device="cuda", progress=False), TemporaryDirectory() as folder:
+        predictor = ExpectedPredictor(booster, density).fit(X[:4_000])
+        predictor.calibrate(X[4_000:], y[4_000:])
+        model: Any = predictor.expected_model
+        frame = draw(n)
+        frame = frame.mask(rng.random(frame.shape) < 0.2)
+        path = Path(folder) / "rows.parquet"
+        frame.to_parquet(path)
+        steps = {
+            "read": lambda given: pd.read_parquet(path),
+            "encode": model.rows,
+            "predict": predictor.predict,
+            "intervals": predictor.predict_interval,
+        }
+        for device, rows in (("cuda", n), ("cpu", 100)):
+            some = frame[:rows]
+            with config_context(device=device, threads=2):
+                for step, work in steps.items():
+                    work(some[:100])  # compiled by now
+                    start = time.perf_counter()
+                    answers[step, device] = work(some)
+                    took = (time.perf_counter() - start) * n / (n if step == "read" else rows)
+                    times.setdefault(step, {})[device] = took
+                    print(f"{step:10s} {device} {took:10.2f} s", flush=True)
+    for step, took in times.items():
+        off = 0.0
+        if step in ("predict", "intervals"):
+            here, there = answers[step, "cpu"], answers[step, "cuda"][:100]
+            off = float(np.max(np.abs(here - there)) / np.max(np.abs(here)))
+        task = f"{step}, {n:,} rows of 30 columns"
+        record(task, "float64", off, call=1e3 * took["cuda"], processor=1e3 * took["cpu"])
 
 
 def walks(data: Path) -> None:
@@ -455,9 +507,14 @@ def main() -> None:
     parser.add_argument("--boxes", action="store_true", help="a wrapped booster")
     parser.add_argument("--draws", action="store_true", help="probabilities of wrapped boosters")
     parser.add_argument(
-        "--rows", type=int, default=1_000_000, help="of the longest lines of --boxes and --draws"
+        "--rows", type=int, default=1_000_000, help="of --table, and of the longest line of --boxes"
     )
-    parser.add_argument("--learning", action="store_true", help="steps of EM, and fits")
+    parser.add_argument("--name", default="mnist", help="of the images")
+    parser.add_argument("--states", type=int, nargs="+", default=[32, 64, 256], help="per node")
+    parser.add_argument("--budget", type=float, default=400.0, help="seconds for PyJuice")
+    parser.add_argument("--table", action="store_true", help="a large table from end to end")
+    parser.add_argument("--learning", action="store_true", help="steps of EM")
+    parser.add_argument("--fits", action="store_true", help="trees from start to end")
     parser.add_argument("--pyjuice", action="store_true", help="PyJuice's steps and fits")
     parser.add_argument("--out", type=Path, help="a CSV file for what is measured")
     parser.add_argument("--store", type=Path, nargs="+", help="CSV files to take into the results")
@@ -468,12 +525,11 @@ def main() -> None:
     parts = {
         "grid": lambda: grid(given.data),
         "boxes": lambda: boxes(given.rows),
-        "draws": lambda: draws(given.rows),
-        "learning": lambda: (
-            learning(given.data, "mnist", (32, 64, 256)),
-            fits(given.data, "mnist", (32, 64)),
-        ),
-        "pyjuice": lambda: pyjuice(given.data, "mnist", (32, 64, 256), budget=400.0),
+        "draws": draws,
+        "table": lambda: table(given.rows),
+        "learning": lambda: learning(given.data, given.name, given.states),
+        "fits": lambda: fits(given.data, given.name, given.states),
+        "pyjuice": lambda: pyjuice(given.data, given.name, given.states, given.budget),
     }
     asked = [name for name in parts if getattr(given, name)]
     try:

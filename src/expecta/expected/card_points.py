@@ -18,7 +18,8 @@ from expecta.expected.leaf_masks import LeafMasks
 
 LINKS = {"identity": 0, "exp": 1, "logistic": 2, "softmax": 3, "one-vs-rest": 4}
 MAX_MARGINS = 32
-MAX_BLOCKS = 528  # at a time: four on each multiprocessor of an H200
+BLOCKS = 4  # on a multiprocessor at a time
+MAX_BLOCKS = 528  # on all of an H200's
 DRAWS_PER_BLOCK = 1024
 MAX_OUT = 1 << 27  # bytes of sums at a time
 
@@ -34,11 +35,14 @@ def points_on_card(
     codes: Ints,
     keys: Words,
     net: Words,
+    points: Ints,
     n_replicates: int,
     centre: Floats,
     expected: Floats,
 ) -> Floats:
     """Return sums over some points of each row.  # (rows, replicates, statistics).
+
+    ``points`` says from which on and up to which of ``net``.  # (rows, 2)
 
     Statistics are y (outputs less ``centre``), b (margins less ``expected``), y², b y and b b. The
     circuit and the trees stay on the card as long as the trees live.
@@ -50,7 +54,7 @@ def points_on_card(
         if key not in kept:
             kept.clear()
             kept[key] = CardPoints(device, circuit, trees, link, centre.shape[1])
-        return kept[key](codes, keys, net, n_replicates, centre, expected)
+        return kept[key](codes, keys, net, points, n_replicates, centre, expected)
 
     return on_the_card(work)
 
@@ -77,6 +81,7 @@ class CardPoints:
             "MARGINS": self.margins,
             "OUTPUTS": outputs,
             "LINK": LINKS[link],
+            "BLOCKS": BLOCKS,
         }
         draws = (files("expecta.engine.passes") / "draws.cu").read_text("utf-8")
         text = kernel_text("expecta.expected", "points.cu", draws)
@@ -100,6 +105,7 @@ class CardPoints:
         codes: Ints,
         keys: Words,
         net: Words,
+        points: Ints,
         n_replicates: int,
         centre: Floats,
         expected: Floats,
@@ -107,43 +113,35 @@ class CardPoints:
         """Return what :func:`points_on_card` does."""
         device, i = self.device, np.int32
         n, n_variables = codes.shape
-        # how draws are divided depends on their number alone, so that a row has the same bits
-        # whatever else is asked
-        points = len(net)
-        parts = min(n_replicates, -(-n_replicates * points // DRAWS_PER_BLOCK))
-        each = -(-n_replicates // parts)
-        at_once = max(1, min(points, DRAWS_PER_BLOCK // each))
-        stride = self._room(each * at_once, n_variables)
-        blocks = min(MAX_BLOCKS, device.memory // (8 * stride))
-        if blocks < 1:
-            raise DeviceError("draws need more memory than the card allows; use device='cpu'")
         m, k = self.margins, self.outputs
-        statistics = 2 * k + m * (1 + k + m)
-        out = np.empty((n, n_replicates, statistics))
+        out = np.empty((n, n_replicates, 2 * k + m * (1 + k + m)))
         tile = max(1, min(n, MAX_OUT // out[:1].nbytes))
-        scratch = device.empty(min(blocks, tile * parts) * stride, np.float64)
-        to = device.empty(tile * n_replicates * statistics, np.float64)
+        to = device.empty(out[:tile].size, np.float64)
         words = device.put(net.astype(np.uint32))
         for first in range(0, n, tile):
             some = slice(first, min(n, first + tile))
-            count = some.stop - first
+            items, room = _items(points[some], n_replicates)
+            stride = self._room(room, n_variables)
+            blocks = min(MAX_BLOCKS, len(items), device.memory // (8 * stride))
+            if blocks < 1:
+                raise DeviceError("draws need more memory than the card allows; use device='cpu'")
             device.launch(
                 self.kernel,
-                (min(blocks, count * parts), 1, 1),
+                (blocks, 1, 1),
                 (
                     *self.lists,
                     device.put(codes[some].astype(self.circuit.code)),
                     i(n_variables),
-                    i(count),
                     device.put(keys[some]),
                     device.put(centre[some]),
                     device.put(expected[some]),
                     words,
-                    i(points),
+                    device.put(items),
+                    i(len(items)),
+                    device.put(points[some].astype(i)),
                     i(n_replicates),
-                    i(parts),
-                    i(at_once),
-                    scratch,
+                    i(room),
+                    device.empty(blocks * stride, np.float64),
                     np.int64(stride),
                     to,
                 ),
@@ -158,3 +156,21 @@ class CardPoints:
         numbers += self.outputs * draws
         halves += 3 * n_variables + self.n_groups + self.circuit.n_layers * draws
         return numbers + -(-halves // 2)
+
+
+def _items(points: Ints, n_replicates: int) -> tuple[Ints, int]:
+    """Divide the replicates of rows among blocks; return the most completions at once, too.
+
+    How depends on the number of points alone, so that a row has the same bits whatever else is
+    asked. Blocks with the most work come first.  # (blocks, 4): see points.cu
+    """
+    count = points[:, 1] - points[:, 0]
+    parts = np.clip(-(-n_replicates * count // DRAWS_PER_BLOCK), 1, n_replicates)
+    each = -(-n_replicates // parts)
+    at_once = np.clip(DRAWS_PER_BLOCK // each, 1, count)
+    row = np.repeat(np.arange(len(count)), parts)
+    part = np.arange(len(row)) - np.repeat(np.cumsum(parts) - parts, parts)
+    ends = [n_replicates * (part + which) // parts[row] for which in (0, 1)]
+    items = np.stack([row, *ends, at_once[row]], 1).astype(np.int32)
+    order = np.argsort(-(count * each)[row], kind="stable")
+    return items[order], int((each * at_once).max())

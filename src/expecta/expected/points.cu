@@ -6,6 +6,7 @@
 // an order that depends on the row alone. Before this text stand
 //   MARGINS, OUTPUTS  numbers of these
 //   LINK              what makes outputs of margins: see below
+//   BLOCKS            that a multiprocessor has at a time
 
 #ifdef ON_HOST
 #define LOWEST(word) __builtin_ctzll(word)
@@ -39,18 +40,19 @@ static DEVICE INLINE void respond(const double* m, double* y) {
 
 #define STATISTICS (2 * OUTPUTS + MARGINS * (1 + OUTPUTS + MARGINS))
 
-extern "C" KERNEL(256, 4) add_points(
+extern "C" KERNEL(256, BLOCKS) add_points(
     const Layer* layers, int n_layers, const int2* elements, const int* edge_start, const int* target,
     const double* mantissa, const double* exponent, const int* value_edge, const double* leaf_q,
     const double* leaf_k, const double* leaf_sums, i64 n_nodes, i64 most_elements, i64 most_edges,
     const u64* words /* tree by tree */, const i64* word_at /* of variables; -1: not asked */, int n_words,
     const int4* groups /* value, output, width, split */, int n_groups, const double* value, const double* bias,
-    const code* codes, int n_variables, int n_rows, const u64* keys, const double* centre, const double* expected,
-    const unsigned* net, int points, int replicates, int parts, int at_once /* points */, double* scratch,
+    const code* codes, int n_variables, const u64* keys, const double* centre, const double* expected,
+    const unsigned* net, const int4* items /* row, first replicate, last, points at once */, int n_items,
+    const int2* points /* of rows: from, to */, int replicates, int room /* completions */, double* scratch,
     i64 stride, double* out /* (rows, replicates, STATISTICS) */) {
   SHARED double sums[256], agreed[MARGINS];
   SHARED int scan[256], small, n_known, n_unknown;
-  int t = threadIdx.x, most_replicates = (replicates + parts - 1) / parts, room = most_replicates * at_once;
+  int t = threadIdx.x;
   Circuit C = {layers, n_layers, elements, edge_start, target, mantissa, exponent,
                value_edge, leaf_q, leaf_k, leaf_sums};
   Room R;
@@ -68,9 +70,10 @@ extern "C" KERNEL(256, 4) add_points(
   R.mark = R.open + n_layers;
   int *known = R.mark + n_nodes, *unknown = known + n_variables, *open_group = unknown + 2 * n_variables;
   R.state = open_group + n_groups;
-  for (int item = blockIdx.x; item < n_rows * parts; item += gridDim.x) {
-    int row = item / parts, part = item % parts;
-    int first = replicates * part / parts, mine = replicates * (part + 1) / parts - first;
+  for (int item = blockIdx.x; item < n_items; item += gridDim.x) {
+    int4 I = items[item];
+    int row = I.x, first = I.y, mine = I.z - I.y, at_once = I.w;
+    int2 from = points[row];
     const code* x = codes + (i64)row * n_variables;
     if (t == 0) small = SCALED;
     BARRIER;
@@ -133,8 +136,8 @@ extern "C" KERNEL(256, 4) add_points(
       if (t == 0) agreed[k] = bias[k] + sums[0];
       BARRIER;
     }
-    for (int begin = 0; begin < points; begin += at_once) {
-      int P = points - begin < at_once ? points - begin : at_once, n = mine * P;
+    for (int begin = from.x; begin < from.y; begin += at_once) {
+      int P = from.y - begin < at_once ? from.y - begin : at_once, n = mine * P;
       Numbers N = {keys[row], net + (i64)begin * n_layers, n_layers, P, first};
       if (scaled)
         go_down<true>(C, R, N, n);
@@ -203,7 +206,7 @@ extern "C" KERNEL(256, 4) add_points(
           a = B + k / MARGINS * n, b = B + k % MARGINS * n;
         }
         double* sum = out + ((i64)row * replicates + first) * STATISTICS + s;
-        double total = begin ? *sum : 0.0;
+        double total = begin > from.x ? *sum : 0.0;
         for (int p = r * P; p < (r + 1) * P; ++p) total += b ? a[p] * b[p] : a[p];
         *sum = total;
       }

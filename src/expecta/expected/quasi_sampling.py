@@ -106,11 +106,12 @@ def quasi_means(
     with Progress("samples", None) as progress:
         while len(todo):
             steps = np.stack([points[todo], wanted[todo]], axis=1)
-            for begin, end in np.unique(steps, axis=0).tolist():
-                net = _net(1 << (end - 1).bit_length(), len(circuit.vtree))[begin:end]
-                some = todo[np.all(steps == (begin, end), axis=1)]
-                if not sampling.add_on_card(sums, some, net):
-                    sampling.add(sums, some, net, progress)
+            if sampling.add_on_card(sums, todo, steps):
+                progress.advance(n_replicates * int(np.diff(steps).sum()))
+            else:
+                for begin, end in np.unique(steps, axis=0).tolist():
+                    some = todo[np.all(steps == (begin, end), axis=1)]
+                    sampling.add(sums, some, sampling.net(end)[begin:], progress)
             points[todo] = wanted[todo]
             estimate, spread, variance[todo] = sums.take(todo).estimate(
                 points[todo], function.explains
@@ -164,22 +165,29 @@ class _Sampling(NamedTuple):
             sums.add(rows, gap, margin - np.repeat(self.expected[rows], n, axis=0))
             progress.advance(len(rows) * n)
 
-    def add_on_card(self, sums: _Sums, some: Ints, net: Words) -> bool:
-        """Do it on a card, where the settings say so; False where not, or where it failed."""
+    def net(self, points: int) -> Words:
+        """Return so many points for all rows."""
+        return _net(1 << (points - 1).bit_length(), len(self.circuit.vtree))[:points]
+
+    def add_on_card(self, sums: _Sums, some: Ints, points: Ints) -> bool:
+        """Do it on a card, where the settings say so; False where not, or where it failed.
+
+        Of each row go the points from one to another.  # points: (some, 2)
+        """
         trees, link = self.function.trees, self.function.link
         if trees is None:
             return False
-        work = float(len(some) * self.replicates * len(net)) * trees.words.shape[1]
+        work = float(np.sum(np.diff(points)) * self.replicates) * trees.words.shape[1]
         if not choice.wanted(lambda: work > MIN_CARD_WORK):
             return False
         from expecta.expected.card_points import LINKS, MAX_MARGINS, points_on_card
 
         if link not in LINKS or len(trees.bias) > MAX_MARGINS:
             return False
-        codes, keys = self.codes[some], self.keys[some]
-        given = net, self.replicates, self.centre[some], self.expected[some]
+        codes, keys, net = self.codes[some], self.keys[some], self.net(int(points[:, 1].max()))
+        given = points, self.replicates, self.centre[some], self.expected[some]
         try:
-            parts = points_on_card(self.circuit, trees, link, codes, keys, *given)
+            parts = points_on_card(self.circuit, trees, link, codes, keys, net, *given)
         except DeviceError as problem:
             choice.failed_on_card(problem)
             return False
