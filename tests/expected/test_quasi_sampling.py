@@ -10,6 +10,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from expecta import ChowLiu, ExpectedPredictor, config_context
 from expecta.engine.boxes import BoxSum, runs
+from expecta.expected import quasi_sampling
 from expecta.expected.leaf_masks import LeafMasks
 from expecta.expected.quasi_sampling import MarginFunction, quasi_means
 
@@ -98,6 +99,16 @@ def test_a_row_has_one_answer_whatever_else_is_asked(classifier):
     with config_context(threads=1):
         np.testing.assert_array_equal(expected.predict_proba(some), proba)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("collide", [False, True])
+def test_equal_rows_are_found_though_keys_collide(monkeypatch, collide):
+    if collide:
+        monkeypatch.setattr(quasi_sampling, "_row_keys", lambda codes, seed: codes[:, 0] % 2)
+    codes = np.random.default_rng(0).integers(-1, 3, (50, 3))
+    rows, which = quasi_sampling.distinct_rows(codes)
+    assert len(rows) == len(np.unique(codes, axis=0)) < 50
+    np.testing.assert_array_equal(rows[which], codes)
 
 
 def test_seeds_draw_other_points(classifier):

@@ -40,7 +40,7 @@ def points_on_card(
     centre: Floats,
     expected: Floats,
 ) -> Floats:
-    """Return sums over some points of each row.  # (rows, replicates, statistics).
+    """Return sums over some points of each row.  # (replicates, statistics, rows).
 
     ``points`` says from which on and up to which of ``net``.  # (rows, 2)
 
@@ -114,9 +114,10 @@ class CardPoints:
         device, i = self.device, np.int32
         n, n_variables = codes.shape
         m, k = self.margins, self.outputs
-        out = np.empty((n, n_replicates, 2 * k + m * (1 + k + m)))
-        tile = max(1, min(n, MAX_OUT // out[:1].nbytes))
-        to = device.empty(out[:tile].size, np.float64)
+        shape = n_replicates, 2 * k + m * (1 + k + m)
+        out = np.empty((*shape, n))
+        tile = max(1, min(n, MAX_OUT // (8 * int(np.prod(shape)))))
+        to = device.empty(tile * int(np.prod(shape)), np.float64)
         words = device.put(net.astype(np.uint32))
         for first in range(0, n, tile):
             some = slice(first, min(n, first + tile))
@@ -132,6 +133,7 @@ class CardPoints:
                     *self.lists,
                     device.put(codes[some].astype(self.circuit.code)),
                     i(n_variables),
+                    i(some.stop - first),
                     device.put(keys[some]),
                     device.put(centre[some]),
                     device.put(expected[some]),
@@ -139,14 +141,13 @@ class CardPoints:
                     device.put(items),
                     i(len(items)),
                     device.put(points[some].astype(i)),
-                    i(n_replicates),
                     i(room),
                     device.empty(blocks * stride, np.float64),
                     np.int64(stride),
                     to,
                 ),
             )
-            device.get(to, out[some])
+            device.get(to, out[..., some])
         return out
 
     def _room(self, draws: int, n_variables: int) -> int:

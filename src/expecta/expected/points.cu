@@ -46,10 +46,10 @@ extern "C" KERNEL(256, BLOCKS) add_points(
     const double* leaf_k, const double* leaf_sums, i64 n_nodes, i64 most_elements, i64 most_edges,
     const u64* words /* tree by tree */, const i64* word_at /* of variables; -1: not asked */, int n_words,
     const int4* groups /* value, output, width, split */, int n_groups, const double* value, const double* bias,
-    const code* codes, int n_variables, const u64* keys, const double* centre, const double* expected,
+    const code* codes, int n_variables, int n_rows, const u64* keys, const double* centre, const double* expected,
     const unsigned* net, const int4* items /* row, first replicate, last, points at once */, int n_items,
-    const int2* points /* of rows: from, to */, int replicates, int room /* completions */, double* scratch,
-    i64 stride, double* out /* (rows, replicates, STATISTICS) */) {
+    const int2* points /* of rows: from, to */, int room /* completions */, double* scratch,
+    i64 stride, double* out /* (replicates, STATISTICS, rows) */) {
   SHARED double sums[256], agreed[MARGINS];
   SHARED int scan[256], small, n_known, n_unknown;
   int t = threadIdx.x;
@@ -205,7 +205,7 @@ extern "C" KERNEL(256, BLOCKS) add_points(
           k -= MARGINS * OUTPUTS;
           a = B + k / MARGINS * n, b = B + k % MARGINS * n;
         }
-        double* sum = out + ((i64)row * replicates + first) * STATISTICS + s;
+        double* sum = out + ((i64)first * STATISTICS + s) * n_rows + row;
         double total = begin > from.x ? *sum : 0.0;
         for (int p = r * P; p < (r + 1) * P; ++p) total += b ? a[p] * b[p] : a[p];
         *sum = total;

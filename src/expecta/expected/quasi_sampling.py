@@ -198,11 +198,11 @@ class _Sampling(NamedTuple):
 class _Sums(NamedTuple):
     """Sums over the points of each row: of outputs y and margins b, less constants of the row."""
 
-    y: Floats  # (rows, replicates, outputs)
-    b: Floats  # (rows, replicates, margins)
-    yy: Floats  # (rows, outputs)
-    by: Floats  # (rows, margins, outputs)
-    bb: Floats  # (rows, margins, margins)
+    y: Floats  # (replicates, outputs, rows)
+    b: Floats  # (replicates, margins, rows)
+    yy: Floats  # (outputs, rows)
+    by: Floats  # (margins, outputs, rows)
+    bb: Floats  # (margins, margins, rows)
 
     @classmethod
     def zeros(cls, rows: int, replicates: int, outputs: int, margins: int) -> _Sums:
@@ -213,58 +213,71 @@ class _Sums(NamedTuple):
             (margins, outputs),
             (margins, margins),
         ]
-        return cls(*(np.zeros((rows, *shape)) for shape in shapes))
+        return cls(*(np.zeros((*shape, rows)) for shape in shapes))
 
     def take(self, rows: Ints) -> _Sums:
-        return _Sums(*(part[rows] for part in self))
+        return _Sums(*(part[..., rows] for part in self))
 
     def add(self, rows: Ints, y: Floats, b: Floats) -> None:
-        n, replicates = len(rows), self.y.shape[1]
+        n, replicates = len(rows), len(self.y)
         y, b = (part.reshape(n, -1, part.shape[1]) for part in (y, b))
         for total, part in ((self.y, y), (self.b, b)):
-            total[rows] += part.reshape(n, replicates, -1, part.shape[2]).sum(axis=2)
-        self.yy[rows] += np.einsum("rik,rik->rk", y, y)
+            each = part.reshape(n, replicates, -1, part.shape[2]).sum(axis=2)
+            total[..., rows] += np.moveaxis(each, 0, 2)
+        self.yy[..., rows] += np.einsum("rik,rik->kr", y, y)
         turned = b.transpose(0, 2, 1)
-        self.by[rows] += turned @ y
-        self.bb[rows] += turned @ b
+        self.by[..., rows] += np.moveaxis(turned @ y, 0, 2)
+        self.bb[..., rows] += np.moveaxis(turned @ b, 0, 2)
 
     def add_parts(self, rows: Ints, parts: Floats) -> None:
-        """Add sums that were made of each replicate.  # (rows, replicates, all of them)."""
+        """Add sums that were made of each replicate.  # (replicates, all of them, rows)."""
         at = 0
         for total in self:
             per_replicate = total is self.y or total is self.b
-            shape = total.shape[2:] if per_replicate else total.shape[1:]
-            part = parts[:, :, at : at + int(np.prod(shape))]
-            at += part.shape[2]
-            total[rows] += part if per_replicate else part.sum(axis=1).reshape(-1, *shape)
+            size = total.shape[1] if per_replicate else int(np.prod(total.shape[:-1]))
+            part = parts[:, at : at + size]
+            at += size
+            if not per_replicate:
+                part = part.sum(axis=0).reshape(*total.shape[:-1], -1)
+            total[..., rows] += part
 
     def estimate(self, points: Ints, explains: bool) -> tuple[Floats, Floats, Floats]:
-        """Return means of y, their standard errors, and the variances of y."""
-        replicates, margins = self.y.shape[1], self.b.shape[2]
-        n = (replicates * points)[:, None]
-        means = self.y / points[:, None, None]
-        mean = means.mean(axis=1)
+        """Return means of y, their standard errors, and the variances of y.  # (rows, outputs)."""
+        replicates, margins = self.b.shape[:2]
+        n = replicates * points
+        means = self.y / points
+        mean = means.mean(axis=0)
         variance = np.maximum(self.yy / n - mean**2, 0.0) * (n / np.maximum(n - 1, 1))
         lost, unseen = 0, np.zeros_like(mean)
         if explains:
             lost = margins + 1
-            beside = self.b / points[:, None, None]
-            b = beside.mean(axis=1)
-            bb = self.bb / n[:, None] - b[:, :, None] * b[:, None]
-            by = self.by / n[:, None] - b[:, :, None] * mean[:, None]
+            beside = self.b / points
+            b = beside.mean(axis=0)
+            bb = np.moveaxis(self.bb / n - b[:, None] * b, 2, 0)
+            by = np.moveaxis(self.by / n - b[:, None] * mean, 2, 0)
             # margins that move together, or not at all, leave no equation to solve
             size = np.trace(bb, axis1=1, axis2=2)[:, None, None]
             ridge = np.where(size > 1e-200, 1e-12 * size, 1.0)
             slope = np.linalg.solve(bb + ridge * np.eye(margins), by)
-            slope[n[:, 0] < SAMPLES_PER_SLOPE * margins] = 0.0
-            change = beside @ slope
+            slope[n < SAMPLES_PER_SLOPE * margins] = 0.0
+            slope = np.ascontiguousarray(np.moveaxis(slope, 0, 2))
+            change = np.einsum("jmr,mkr->jkr", beside, slope)
             means = means - change
             # a change beyond its own error: something rare was missed, which a slope misjudges
-            unseen = np.abs(change.mean(axis=1)) - 2.0 * np.sqrt(change.var(axis=1) / replicates)
+            unseen = np.abs(change.mean(axis=0)) - 2.0 * np.sqrt(change.var(axis=0) / replicates)
         # t-distributed with replicates - 1 degrees of freedom, whose variance is this much more
         wide = (replicates - 1) / (replicates - 3) * n / np.maximum(n - lost, 1)
-        error = np.sqrt(means.var(axis=1, ddof=1) / replicates * wide)
-        return means.mean(axis=1), np.hypot(error, np.maximum(unseen, 0.0)), variance
+        error = np.sqrt(means.var(axis=0, ddof=1) / replicates * wide)
+        return means.mean(axis=0).T, np.hypot(error, np.maximum(unseen, 0.0)).T, variance.T
+
+
+def distinct_rows(codes: Ints) -> tuple[Ints, Ints]:
+    """Return the different rows of evidence, in some order, and which of them each row is."""
+    _, first, which = np.unique(_row_keys(codes, 0), return_index=True, return_inverse=True)
+    rows = codes[first]
+    if not np.array_equal(rows[which], codes):  # two rows with one key
+        rows, which = np.unique(codes, axis=0, return_inverse=True)
+    return rows, which.ravel()
 
 
 def _row_keys(codes: Ints, seed: int) -> Words:

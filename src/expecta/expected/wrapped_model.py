@@ -23,7 +23,12 @@ from expecta.expected.exact_route import (
 )
 from expecta.expected.expected_model import ExpectedModel, ModelRows, RowAnswers, class_index
 from expecta.expected.expected_output import BINS_NOTE, Answer, ExpectedOutput, OutputContext
-from expecta.expected.quasi_sampling import SAMPLES_FOR_SPREAD, MarginFunction, quasi_means
+from expecta.expected.quasi_sampling import (
+    SAMPLES_FOR_SPREAD,
+    MarginFunction,
+    distinct_rows,
+    quasi_means,
+)
 from expecta.expected.refusals import ask_complete, check_far, check_values
 from expecta.expected.row_distributions import (
     NormalDistribution,
@@ -262,7 +267,7 @@ class WrappedModel(ExpectedModel):
     def _quasi_sampled(self, codes: Ints, with_control: bool, spread: bool) -> SampledMeans:
         """Sample what was read of the model; equal rows once, and each by its evidence alone."""
         assert self.route is not None
-        distinct, which = np.unique(codes, axis=0, return_inverse=True)
+        distinct, which = distinct_rows(codes)
         margin, seed = self.route.margin, self._random_state
         link = "identity" if self.margins_only else self.route.form.link
         sampled = quasi_means(
@@ -276,7 +281,7 @@ class WrappedModel(ExpectedModel):
             int(np.random.default_rng().integers(1 << 62)) if seed is None else seed,
             min_samples=SAMPLES_FOR_SPREAD if spread else 0,
         )
-        return sampled.take(which.ravel())
+        return sampled.take(which)
 
     def margin(self, rows: ModelRows) -> Floats:
         """Compute the expected margin of each row. Exact.  # (rows, outputs)."""

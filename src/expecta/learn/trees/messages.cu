@@ -13,6 +13,7 @@
 #define SIDE 64   // of the part of a product that a block computes
 #define DEPTH 16  // how much of its depth is in shared memory at a time
 #define STEP 16   // between the rows, and the columns, of a thread's 4 x 4 numbers
+#define DOWN_BLOCKS (sizeof(REAL) == 4 ? 3 : 2)  // of `pass_down` at a time
 
 struct Node {
   i64 k, above, lanes /* -1: those of the rows at hand */, lam, message, posterior, scale;
@@ -160,7 +161,7 @@ extern "C" KERNEL(256, 1) likelihoods(const Node* nodes, int root, i64 map, real
 
 // Posteriors of the states, λ ∘ (Aᵀ W), and W of the children with the same lanes: the posterior
 // over their messages, which it replaces. Grid: parts of the states, lanes.
-extern "C" KERNEL(256, 2) pass_down(const Node* nodes, const Link* links, const int2* tiles /* node, first state */,
+extern "C" KERNEL(256, DOWN_BLOCKS) pass_down(const Node* nodes, const Link* links, const int2* tiles /* node, first state */,
                                   int first, const real* theta, real* work, int lanes) {
   int2 tile = tiles[first + blockIdx.x];
   const Node v = nodes[tile.x];
@@ -171,20 +172,33 @@ extern "C" KERNEL(256, 2) pass_down(const Node* nodes, const Link* links, const 
   multiply<true, false>(
       sum, v.above, [&](int i, i64 d) { return lane0 + i < n ? from[(lane0 + i) * v.above + d] : (real)0; },
       [&](int j, i64 d) { return tile.y + j < v.k ? table[d * v.k + tile.y + j] : (real)0; });
+  // loads of all numbers before their use, so that they are on the way together
+  int lane = lane0 + threadIdx.x / STEP, s = tile.y + threadIdx.x % STEP, k = (int)v.k;
+  i64 first_at = (i64)lane * k + s;
+  auto inside = [&](int u, int w) { return lane + STEP * u < n && s + STEP * w < k; };
+  auto at = [&](int u, int w) { return first_at + STEP * u * k + STEP * w; };
+  real given[4][4];
+  auto load = [&](const real* numbers) {
+    UNROLL
+    for (int u = 0; u < 4; ++u)
+      for (int w = 0; w < 4; ++w) given[u][w] = inside(u, w) ? numbers[at(u, w)] : (real)0;
+  };
+  load(work + v.lam);
   UNROLL
   for (int u = 0; u < 4; ++u)
     for (int w = 0; w < 4; ++w) {
-      i64 lane = lane0 + threadIdx.x / STEP + STEP * u, s = tile.y + threadIdx.x % STEP + STEP * w;
-      if (lane >= n || s >= v.k) continue;
-      i64 at = lane * v.k + s;
-      real p = work[v.lam + at] * sum[u][w];
-      work[v.posterior + at] = p;
-      for (i64 j = v.first_link; j < v.last_link; ++j)
-        if (links[j].map < 0) {
-          real* m = work + nodes[links[j].child].message + at;
-          *m = *m > 0 ? p / *m : (real)0;
-        }
+      sum[u][w] *= given[u][w];
+      if (inside(u, w)) work[v.posterior + at(u, w)] = sum[u][w];
     }
+  for (i64 j = v.first_link; j < v.last_link; ++j) {
+    if (links[j].map >= 0) continue;
+    real* m = work + nodes[links[j].child].message;
+    load(m);
+    UNROLL
+    for (int u = 0; u < 4; ++u)
+      for (int w = 0; w < 4; ++w)
+        if (inside(u, w)) m[at(u, w)] = given[u][w] > 0 ? sum[u][w] / given[u][w] : (real)0;
+  }
 }
 
 // Add W λᵀ, over a part of the lanes each, to counts of transitions. Grid: parts of the tables,
