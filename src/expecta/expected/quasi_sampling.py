@@ -36,7 +36,7 @@ MAX_DIMENSIONS = 128  # of the net, from the root down; the numbers of further n
 SAMPLES_AT_ONCE = 1 << 17
 SAMPLES_PER_SLOPE = 8  # at least, so that what the margin explains is not chance
 BITS = 30  # of a number
-MIN_CARD_WORK = 1e6  # samples times trees from which device="auto" takes a card: docs/gpu.md
+MIN_CARD_WORK = 1e5  # samples times trees from which device="auto" takes a card: docs/gpu.md
 
 Words = npt.NDArray[np.uint64]
 
