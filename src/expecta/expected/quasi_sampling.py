@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,10 @@ import numpy.typing as npt
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DeviceError
+from expecta.common.kernels import kernel
 from expecta.common.progress import Progress
+from expecta.common.settings import current
+from expecta.common.threads import run_on_threads
 from expecta.engine.cuda import choice
 from expecta.expected.leaf_masks import LeafMasks
 from expecta.expected.sampling import SampledMeans
@@ -36,6 +40,7 @@ MAX_DIMENSIONS = 128  # of the net, from the root down; the numbers of further n
 SAMPLES_AT_ONCE = 1 << 17
 SAMPLES_PER_SLOPE = 8  # at least, so that what the margin explains is not chance
 BITS = 30  # of a number
+MIN_THREADED_NUMBERS = 1 << 17
 MIN_CARD_WORK = 1e5  # samples times trees from which device="auto" takes a card: docs/gpu.md
 
 Words = npt.NDArray[np.uint64]
@@ -300,9 +305,23 @@ def _shifted(net: Words, keys: Words, replicates: int) -> Floats:
     """Return the points of each row, replicate by replicate.  # (rows · points, dimensions)."""
     dimensions = net.shape[1]
     which = _mixed(np.arange(replicates * dimensions, dtype=np.uint64))
-    shift = _mixed(keys[:, None] ^ which) >> np.uint64(64 - BITS)
-    words = shift.reshape(-1, replicates, 1, dimensions) ^ net
-    return ((words + 0.5) * 0.5**BITS).reshape(-1, dimensions)
+    shift = (_mixed(keys[:, None] ^ which) >> np.uint64(64 - BITS)).reshape(-1, dimensions)
+    numbers = np.empty((len(shift) * len(net), dimensions))
+    parts = min(current().n_threads(), len(shift)) if numbers.size > MIN_THREADED_NUMBERS else 1
+    cuts = [len(shift) * part // parts for part in range(parts + 1)]
+    run_on_threads(partial(_shift, net, shift, numbers), list(pairwise(cuts)), parts)
+    return numbers
+
+
+@kernel
+def _shift(net: Words, shift: Words, numbers: Floats, first: int, last: int) -> None:
+    """Write the points of some copies of a net, as numbers between 0 and 1."""
+    points, dimensions = net.shape
+    for copy in range(first, last):
+        for point in range(points):
+            for d in range(dimensions):
+                word = np.int32(shift[copy, d] ^ net[point, d])
+                numbers[copy * points + point, d] = (word + 0.5) * 0.5**BITS
 
 
 @lru_cache(maxsize=8)
