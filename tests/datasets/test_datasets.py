@@ -125,7 +125,7 @@ def test_offline(nowhere, monkeypatch):
     def refuse(**query):
         raise URLError("no route")
 
-    monkeypatch.setattr(openml, "fetch_openml", refuse)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", refuse)
     for name in PAPER_NAMES[1:]:
         with pytest.raises(OSError, match=f"{name}.*no route.*set the environment variable"):
             load_paper(name)
@@ -145,7 +145,9 @@ def _abalone(rows=4177):
 def test_a_table_from_openml(nowhere, monkeypatch):
     bunch = _abalone()
     asked = []
-    monkeypatch.setattr(openml, "fetch_openml", lambda **query: asked.append(query) or bunch)
+    monkeypatch.setattr(
+        "sklearn.datasets.fetch_openml", lambda **query: asked.append(query) or bunch
+    )
     found = load_paper("abalone", encoded=False, as_frame="dict")
     assert asked[0]["name"] == "abalone"
     assert list(found.X_train) == [
@@ -170,7 +172,7 @@ def test_openml_has_another_table_of_the_name(nowhere, monkeypatch):
         ({"target": np.full(4177, "P")}, "its target is not a number"),
     ):
         bunch = SimpleNamespace(**{**vars(_abalone()), **change})
-        monkeypatch.setattr(openml, "fetch_openml", lambda bunch=bunch, **query: bunch)
+        monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda bunch=bunch, **query: bunch)
         with pytest.raises(OSError, match=problem):
             load_paper("abalone")
 
@@ -179,7 +181,7 @@ def test_images_from_openml(nowhere, monkeypatch, data):
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (70_000, 784), dtype=np.uint8)
     bunch = SimpleNamespace(data=pixels, target=rng.integers(0, 10, 70_000).astype(str))
-    monkeypatch.setattr(openml, "fetch_openml", lambda **query: bunch)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **query: bunch)
     found = load_paper("fmnist")
     stored = np.load(data / "splits" / "fmnist.npz")
     assert np.array_equal(found.rows.train, stored["row_train"])

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.datasets import fetch_openml
 
 from expecta.common.data_frames import Columns, installed
 from expecta.datasets.data_files import VARIABLE
@@ -76,6 +75,8 @@ def fetch_images(name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
 
 
 def _fetch(name: str, query: dict[str, Any]) -> Any:
+    from sklearn.datasets import fetch_openml  # imports much that the table here has no use for
+
     parser = "auto" if installed("pandas") else "liac-arff"
     try:
         return fetch_openml(**query, as_frame=False, parser=parser, n_retries=0)
