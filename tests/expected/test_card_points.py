@@ -113,7 +113,7 @@ def test_many_draws_are_divided_and_rows_tiled(device, monkeypatch):
     trees, codes = _trees(rng, cards, 7, 1), _rows(rng, cards, 4, 0.6)
     monkeypatch.setattr(card_points, "DRAWS_PER_BLOCK", 40)
     want = _check(p, codes, trees, "logistic", 2)
-    monkeypatch.setattr(card_points, "MAX_OUT", 1)
+    monkeypatch.setattr(card_points, "MAX_SUMS", 1)
     monkeypatch.setattr(card_points, "MAX_BLOCKS", 2)
     got = _check(p, codes, trees, "logistic", 2)
     alone = _check(p, codes[:1], trees, "logistic", 2)

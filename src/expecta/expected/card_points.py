@@ -21,7 +21,7 @@ MAX_MARGINS = 32
 BLOCKS = 4  # on a multiprocessor at a time
 MAX_BLOCKS = 528  # on all of an H200's
 DRAWS_PER_BLOCK = 1024
-MAX_OUT = 1 << 27  # bytes of sums at a time
+MAX_SUMS = 1 << 28  # bytes of sums at a time
 
 Words = npt.NDArray[np.uint64]
 
@@ -39,16 +39,17 @@ def points_on_card(
     n_replicates: int,
     centre: Floats,
     expected: Floats,
-) -> Floats:
-    """Return sums over some points of each row.  # (replicates, statistics, rows).
+) -> tuple[Floats, Floats]:
+    """Return sums over some points of each row.  # (replicates, ..., rows), (..., rows).
 
     ``points`` says from which on and up to which of ``net``.  # (rows, 2)
 
-    Statistics are y (outputs less ``centre``), b (margins less ``expected``), y², b y and b b. The
-    circuit and the trees stay on the card as long as the trees live.
+    The first are of y (outputs less ``centre``) and b (margins less ``expected``), by replicate;
+    then those of y², b y and b b, of all. The circuit and the trees stay on the card as long as
+    the trees live.
     """
 
-    def work(device: Device) -> Floats:
+    def work(device: Device) -> tuple[Floats, Floats]:
         kept: dict[Any, CardPoints] = _kept.setdefault(trees, {})
         key = id(device), id(circuit), link, centre.shape[1]
         if key not in kept:
@@ -86,7 +87,7 @@ class CardPoints:
         draws = (files("expecta.engine.passes") / "draws.cu").read_text("utf-8")
         text = kernel_text("expecta.expected", "points.cu", draws)
         kernels = device.compile(text, tuple((k, str(v)) for k, v in options.items()))
-        self.kernel = kernels["add_points"]
+        self.kernel, self.add = kernels["add_points"], kernels["add_replicates"]
         self.circuit.sum_leaves(device, kernels["sum_leaves"])
         groups = [trees.value_at, trees.output, trees.width, trees.split]
         self.lists = (
@@ -109,15 +110,18 @@ class CardPoints:
         n_replicates: int,
         centre: Floats,
         expected: Floats,
-    ) -> Floats:
+    ) -> tuple[Floats, Floats]:
         """Return what :func:`points_on_card` does."""
         device, i = self.device, np.int32
         n, n_variables = codes.shape
         m, k = self.margins, self.outputs
-        shape = n_replicates, 2 * k + m * (1 + k + m)
-        out = np.empty((*shape, n))
-        tile = max(1, min(n, MAX_OUT // (8 * int(np.prod(shape)))))
-        to = device.empty(tile * int(np.prod(shape)), np.float64)
+        n_products = k + m * (k + m)
+        first_sums, products = np.empty((n_replicates, k + m, n)), np.empty((n_products, n))
+        tile = max(1, min(n, MAX_SUMS // (8 * n_replicates * (k + m + n_products))))
+        sums = [
+            device.empty(tile * size, np.float64)
+            for size in (n_replicates * (k + m), n_replicates * n_products, n_products)
+        ]
         words = device.put(net.astype(np.uint32))
         for first in range(0, n, tile):
             some = slice(first, min(n, first + tile))
@@ -144,11 +148,15 @@ class CardPoints:
                     i(room),
                     device.empty(blocks * stride, np.float64),
                     np.int64(stride),
-                    to,
+                    *sums[:2],
                 ),
             )
-            device.get(to, out[..., some])
-        return out
+            size = n_products * (some.stop - first)
+            given = sums[1], i(n_replicates), np.int64(size), sums[2]
+            device.launch(self.add, (-(-size // 256), 1, 1), given)
+            device.get(sums[0], first_sums[..., some])
+            device.get(sums[2], products[:, some])
+        return first_sums, products
 
     def _room(self, draws: int, n_variables: int) -> int:
         """Count the numbers of 8 bytes that a block needs: see points.cu."""

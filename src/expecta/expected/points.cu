@@ -38,7 +38,9 @@ static DEVICE INLINE void respond(const double* m, double* y) {
   }
 }
 
-#define STATISTICS (2 * OUTPUTS + MARGINS * (1 + OUTPUTS + MARGINS))
+#define FIRST (OUTPUTS + MARGINS)  // sums of these, and of so many products
+#define PRODUCTS (OUTPUTS + MARGINS * (OUTPUTS + MARGINS))
+#define STATISTICS (FIRST + PRODUCTS)
 
 extern "C" KERNEL(256, BLOCKS) add_points(
     const Layer* layers, int n_layers, const int2* elements, const int* edge_start, const int* target,
@@ -49,7 +51,7 @@ extern "C" KERNEL(256, BLOCKS) add_points(
     const code* codes, int n_variables, int n_rows, const u64* keys, const double* centre, const double* expected,
     const unsigned* net, const int4* items /* row, first replicate, last, points at once */, int n_items,
     const int2* points /* of rows: from, to */, int room /* completions */, double* scratch,
-    i64 stride, double* out /* (replicates, STATISTICS, rows) */) {
+    i64 stride, double* first_sums /* (replicates, FIRST, rows) */, double* product_sums /* likewise */) {
   SHARED double sums[256], agreed[MARGINS];
   SHARED int scan[256], small, n_known, n_unknown;
   int t = threadIdx.x;
@@ -193,6 +195,8 @@ extern "C" KERNEL(256, BLOCKS) add_points(
       for (int s = t; s < mine * STATISTICS; s += 256) {
         int r = s / STATISTICS, k = s % STATISTICS;
         const double *a, *b = 0;
+        double* sum = k < FIRST ? first_sums + ((i64)(first + r) * FIRST + k) * n_rows + row
+                                : product_sums + ((i64)(first + r) * PRODUCTS + k - FIRST) * n_rows + row;
         if (k < OUTPUTS) {
           a = Y + k * n;
         } else if ((k -= OUTPUTS) < MARGINS) {
@@ -205,7 +209,6 @@ extern "C" KERNEL(256, BLOCKS) add_points(
           k -= MARGINS * OUTPUTS;
           a = B + k / MARGINS * n, b = B + k % MARGINS * n;
         }
-        double* sum = out + ((i64)first * STATISTICS + s) * n_rows + row;
         double total = begin > from.x ? *sum : 0.0;
         for (int p = r * P; p < (r + 1) * P; ++p) total += b ? a[p] * b[p] : a[p];
         *sum = total;
@@ -213,4 +216,13 @@ extern "C" KERNEL(256, BLOCKS) add_points(
       BARRIER;
     }
   }
+}
+
+// Sums over replicates.
+extern "C" KERNEL(256, 1) add_replicates(const double* sums, int replicates, i64 n, double* out) {
+  i64 i = (i64)blockIdx.x * 256 + threadIdx.x;
+  if (i >= n) return;
+  double total = 0;
+  for (int r = 0; r < replicates; ++r) total += sums[r * n + i];
+  out[i] = total;
 }

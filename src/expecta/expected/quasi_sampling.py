@@ -196,7 +196,7 @@ class _Sampling(NamedTuple):
         except DeviceError as problem:
             choice.failed_on_card(problem)
             return False
-        sums.add_parts(some, parts)
+        sums.add_parts(some, *parts)
         return True
 
 
@@ -234,17 +234,16 @@ class _Sums(NamedTuple):
         self.by[..., rows] += np.moveaxis(turned @ y, 0, 2)
         self.bb[..., rows] += np.moveaxis(turned @ b, 0, 2)
 
-    def add_parts(self, rows: Ints, parts: Floats) -> None:
-        """Add sums that were made of each replicate.  # (replicates, all of them, rows)."""
-        at = 0
-        for total in self:
-            per_replicate = total is self.y or total is self.b
-            size = total.shape[1] if per_replicate else int(np.prod(total.shape[:-1]))
-            part = parts[:, at : at + size]
+    def add_parts(self, rows: Ints, first: Floats, products: Floats) -> None:
+        """Add sums of y and b, by replicate, and of yy, by and bb.  # (..., rows)."""
+        outputs, at = self.y.shape[1], 0
+        self.y[..., rows] += first[:, :outputs]
+        self.b[..., rows] += first[:, outputs:]
+        for total in (self.yy, self.by, self.bb):
+            shape = total.shape[:-1]
+            size = int(np.prod(shape))
+            total[..., rows] += products[at : at + size].reshape(*shape, -1)
             at += size
-            if not per_replicate:
-                part = part.sum(axis=0).reshape(*total.shape[:-1], -1)
-            total[..., rows] += part
 
     def estimate(self, points: Ints, explains: bool) -> tuple[Floats, Floats, Floats]:
         """Return means of y, their standard errors, and the variances of y.  # (rows, outputs)."""
