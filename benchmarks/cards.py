@@ -18,13 +18,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,7 @@ from expecta import (
     Evidence,
     ExpectedPredictor,
     LatentTree,
+    Pair,
     ProbabilisticCircuit,
     RegressionCircuit,
     Vtree,
@@ -40,9 +41,10 @@ from expecta import (
     random_probabilistic,
     random_regression,
 )
-from expecta.engine.algebras import Expectation, Moments, Spectrum, constants, width
+from expecta.engine.algebras import Expectation, Extremes, Moments, Spectrum, constants, width
+from expecta.engine.compile_walk import compile_walk
 from expecta.engine.cuda import cuda_run
-from expecta.engine.cuda.choice import pays
+from expecta.engine.cuda.choice import WalkWork, pays
 from expecta.engine.plan import Plan
 from expecta.engine.run import Root, run_each
 from expecta.learn.information import mutual_information
@@ -115,8 +117,12 @@ def record(name: str, precision: str, off: float, **times: float) -> None:
     records.append((name, "difference", precision, "relative", off))
 
 
+compiled = cache(compile_walk)
+
+
 def on_processor(work: Callable[[], Any]) -> tuple[Any, float]:
     """Return an answer of the processor and its milliseconds: of one call, where it is long."""
+    compiled()
     with config_context(progress=False, threads=2):
         start = time.perf_counter()
         answer = work()
@@ -124,10 +130,12 @@ def on_processor(work: Callable[[], Any]) -> tuple[Any, float]:
         return answer, took if took > 3000 else median_ms(work, least=3)
 
 
-def line(name: str, plan: Plan, algebra: Any, tables: list[Any], evidence: Evidence) -> None:
-    """Print one task in both precisions."""
+def line(
+    name: str, plan: Plan, algebra: Any, tables: list[Any], evidence: Evidence, most: int = 20_000
+) -> None:
+    """Print one task in both precisions; the processor does so many rows at most."""
     given = [lambda t=t: t for t in tables]
-    part = evidence[: min(len(evidence), 20_000)]
+    part = evidence[: min(len(evidence), most)]
     here, cpu = on_processor(lambda: run_each(plan, algebra, given, part))
     cpu *= len(evidence) / len(part)
     for precision in ("float64", "float32"):
@@ -156,50 +164,91 @@ def rows(data: Path, name: str, p: ProbabilisticCircuit, n: int, missing: float 
     return Evidence.rows(np.where(rng.random(X.shape) < missing, -1, X), p.cardinalities)
 
 
-def grid(data: Path) -> None:
-    """Print where a card was faster, what `device="auto"` would have chosen, and the costs."""
-    right, total = 0, 0
-    records = []
+GRID_ROWS = (1, 4, 16, 64, 256, 1_024, 4_096, 16_384)
+GRID_ALGEBRAS = {
+    "expectation": Expectation,
+    "variance": partial(Moments, 2),
+    "range": Extremes,
+    "4 frequencies": lambda outputs: Spectrum(4 * outputs),
+}
+MAX_GRID_PRODUCTS = 2e9  # on the processor: about half a second
+
+
+class GridCase(NamedTuple):
+    """A model, an algebra and so many rows."""
+
+    name: str
+    plan: Plan
+    algebra: Any
+    table: Any
+    rows: Evidence
+
+    @property
+    def task(self) -> str:
+        """Return what results call it."""
+        return f"grid: {self.name}, {len(self.rows):,} rows"
+
+
+def grid_cases(data: Path) -> Iterator[GridCase]:
+    """Yield circuits from two variables to 784, in four algebras, for up to 16,384 rows."""
     models = {name: read(data, name) for name in ("insurance", "abalone", "mnist")}
-    for n, units in ((6, 3), (15, 6), (40, 8)):
+    for n, units in ((2, 2), (3, 2), (4, 3), (6, 3), (10, 4), (20, 6), (40, 8)):
         vtree, cards = Vtree.balanced(n), np.full(n, 6)
         p = random_probabilistic(vtree, cards, units=units, seed=0)
-        models[f"random {n}"] = p, random_regression(vtree, cards, units=units, seed=0)
+        models[f"{n} columns"] = p, random_regression(vtree, cards, units=units, seed=0)
     for name, (p, g) in models.items():
-        plan = Plan.of(p, g)
-        rng = np.random.default_rng(0)
-        for algebra in (Expectation(g.n_outputs), Moments(2, g.n_outputs)):
-            table = constants(algebra, g.weight)
-            for n in (1, 8, 64, 512, 4_096, 32_768):
-                if "random" in name:
+        plan, rng = Plan.of(p, g), np.random.default_rng(0)
+        for word, make in GRID_ALGEBRAS.items():
+            a = make(g.n_outputs)
+            t = [0.1 * np.arange(1, 5)] if isinstance(a, Spectrum) else []
+            table = constants(a, g.weight, *t)
+            for n in GRID_ROWS:
+                if WalkWork.of(plan, a, 1, n)[0].products > MAX_GRID_PRODUCTS:
+                    continue
+                if "columns" in name:
                     X = rng.integers(0, 6, (n, p.n_variables))
                     X = np.where(rng.random(X.shape) < 0.3, -1, X)
                     evidence = Evidence.rows(X, p.cardinalities)
                 else:
                     evidence = rows(data, name, p, n)
-                times = []
-                for device in ("cuda", "cpu"):
-                    with config_context(device=device, progress=False, threads=2):
-                        given = [lambda t=table: t]
-                        work = partial(run_each, plan, algebra, given, evidence)
-                        times.append(median_ms(work, least=3, seconds=0.1))
-                with config_context(threads=2):
-                    chosen = pays(plan, algebra, 1, n)
-                right += chosen == (times[0] < times[1])
-                total += 1
-                numbers = (plan.n_joins + len(plan.p.target)) * width(algebra) * n
-                records.append((n, numbers, *times))
-                print(
-                    f"{name:12s} {algebra!r:34s} {n:6d} rows  cuda {times[0]:8.3f}  "
-                    f"cpu {times[1]:9.3f} ms  {'card' if chosen else 'processor'}",
-                    flush=True,
-                )
-    print(f"right in {right} of {total}")
-    n, numbers, *times = np.array(records).T
-    for name, t in zip(("cuda", "cpu"), times, strict=True):
-        A = np.stack([np.ones_like(n), n, numbers], 1) / t[:, None]
-        fit, *_ = np.linalg.lstsq(A, np.ones_like(t), rcond=None)
-        print(name, "ms per call, per row, per number of joins:", fit)
+                yield GridCase(f"{name}, {word}", plan, a, table, evidence)
+
+
+def grid(data: Path) -> None:
+    """Measure where a card is faster, on two threads of the processor beside it."""
+    for case in grid_cases(data):
+        given = [lambda t=case.table: t]
+        work = partial(run_each, case.plan, case.algebra, given, case.rows)
+        for device, method in (("cuda", "call"), ("cpu", "processor")):
+            with config_context(device=device, progress=False, threads=2):
+                ms = median_ms(work, least=3, seconds=0.02)
+            records.append((case.task, method, "grid", "ms", ms))
+            print(f"{case.task:50s} {method:10s} {ms:9.3f} ms", flush=True)
+
+
+def grade(data: Path, frame: pd.DataFrame) -> None:
+    """Tell how often the choice of a device is right, by times of a grid, and from when it pays."""
+    times = frame[frame["setting"] == "grid"].set_index(["set", "method"])["value"]
+    right, lost, pays_from = [], [], {}
+    for case in grid_cases(data):
+        card, cpu = times[case.task, "call"], times[case.task, "processor"]
+        with config_context(threads=2):
+            chosen = pays(case.plan, case.algebra, 1, len(case.rows))
+        right.append(chosen == (card < cpu))
+        lost.append((card if chosen else cpu) / min(card, cpu) - 1)
+        if not right[-1]:
+            print(f"{case.task:50s} card {card:9.3f}, processor {cpu:9.3f} ms: wrong")
+        name = case.name
+        if cpu < card:
+            pays_from[name] = np.inf
+        elif pays_from.get(name, np.inf) == np.inf:
+            pays_from[name] = len(case.rows)
+    print(f"right in {sum(right)} of {len(right)} cases; lost at most {max(lost):.0%}")
+    for metric, value in (("right", np.mean(right)), ("cases", len(right)), ("lost", max(lost))):
+        records.append(("grid", "auto", "choice", metric, float(value)))
+    for name, n in pays_from.items():
+        model, _, word = name.rpartition(", ")
+        records.append((model, word, "pays from", "rows", float(n)))
 
 
 def learning(data: Path, name: str, sizes: list[int]) -> None:
@@ -455,6 +504,48 @@ def table(n: int) -> None:
             record(task, "float64", off, call=took, processor=cpu * n / 100)
 
 
+def spectral(data: Path) -> None:
+    """Print probabilities of ten classes of images by the spectral method, each within 1e-6."""
+    pair = Pair(*read(data, "mnist"))
+    evidence = rows(data, "mnist", pair.p, 10_000)
+    part = evidence[:200]
+    work = partial(pair.expected, link="logistic", tol=1e-6)
+    here, cpu = on_processor(lambda: work(part))
+    with config_context(device="cuda", progress=False):
+        there = work(evidence)
+        card = median_ms(lambda: work(evidence), least=3)
+    off = float(np.max(np.abs(there.value[: len(part)] - here.value)))
+    print(f"errors are at most {np.max(there.error):.1e}")
+    task = "mnist, probabilities of ten classes, 10,000 images"
+    record(task, "float64", off, call=card, processor=cpu * len(evidence) / len(part))
+
+
+def _and_wait(pair: Pair, there: Any) -> Any:
+    answer: Any = pair.expectation(there)
+    answer.device.synchronize()
+    return answer
+
+
+def on_the_card(data: Path) -> None:
+    """Print expectations of rows that lie on the card, answered there."""
+    import cupy
+
+    for name, n in (("insurance", 1), ("insurance", 1_870), ("mnist", 10_000)):
+        pair = Pair(*read(data, name))
+        evidence = rows(data, name, pair.p, n)
+        X = np.stack(evidence.codes, axis=1).astype(float)
+        there = cupy.asarray(np.where(evidence.cardinalities == X, np.nan, X))
+        here, cpu = on_processor(partial(pair.expectation, evidence[:1_000]))
+
+        work = partial(_and_wait, pair, there)
+        with config_context(progress=False):
+            off = float(np.max(np.abs(work().get()[:1_000] - here)) / np.max(np.abs(here)))
+            card = median_ms(work)
+        word = "images" if name == "mnist" else "row" if n == 1 else "rows"
+        task = f"{name}, {n:,} {word} on the card"
+        record(task, "float64", off, call=card, processor=cpu * n / min(n, 1_000))
+
+
 def walks(data: Path) -> None:
     """Print the walks."""
     for name, sizes in (("insurance", (1, 100, 1_870, 1_000_000)), ("abalone", (670, 100_000))):
@@ -471,7 +562,7 @@ def walks(data: Path) -> None:
             for n, t in ((4, 1e-4 * np.arange(1, 5)), (64, 1e-5 * np.arange(1, 65))):
                 s = Spectrum(n)
                 task = f"insurance, spectrum at {n} frequencies, 1,870 rows"
-                line(task, plan, s, [constants(s, g.weight, t)], some)
+                line(task, plan, s, [constants(s, g.weight, t)], some, most=7_480 // n)
     p, g = read(data, "mnist")
     a = Expectation(g.n_outputs)
     evidence = rows(data, "mnist", p, 10_000)
@@ -504,6 +595,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--grid", action="store_true", help="where a card pays")
+    parser.add_argument("--grade", action="store_true", help="the choice, by a stored grid")
+    parser.add_argument("--spectral", action="store_true", help="classes, and rows on the card")
     parser.add_argument("--boxes", action="store_true", help="a wrapped booster")
     parser.add_argument("--draws", action="store_true", help="probabilities of wrapped boosters")
     parser.add_argument(
@@ -523,7 +616,9 @@ def main() -> None:
         store(given.store)
         return
     parts = {
+        "grade": lambda: grade(given.data, pd.read_parquet(RESULTS)),
         "grid": lambda: grid(given.data),
+        "spectral": lambda: (spectral(given.data), on_the_card(given.data)),
         "boxes": lambda: boxes(given.rows),
         "draws": draws,
         "table": lambda: table(given.rows),

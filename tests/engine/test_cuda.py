@@ -10,11 +10,14 @@ import sys
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from expecta import (
     Evidence,
     Pair,
+    ProbabilisticCircuit,
+    RegressionCircuit,
     Vtree,
     config_context,
     random_probabilistic,
@@ -30,6 +33,7 @@ from expecta.engine.algebras import (
     constants,
 )
 from expecta.engine.cuda import card_work
+from expecta.engine.cuda.choice import pays
 from expecta.engine.cuda.pair_layout import PairLayout
 from expecta.engine.plan import Plan
 from expecta.engine.run import run_each
@@ -118,6 +122,82 @@ def test_every_algebra_on_random_pairs(device, name):
         for a, b in zip(here, there, strict=True):
             _agree(a, b, isinstance(algebra, Moments), 1e-12)
             np.testing.assert_array_equal(a.log_scale, b.log_scale)
+
+
+def _known(evidence, v, card, rows, rng):
+    return evidence
+
+
+def _sets(evidence, v, card, rows, rng):
+    return evidence.among(v, set(rng.integers(0, card, 2).tolist()))
+
+
+def _intervals(evidence, v, card, rows, rng):
+    low, high = np.sort(rng.integers(-1, card + 1, 2))
+    return evidence.between(v, min(int(low), card - 1), max(int(high), 0))
+
+
+def _weights(evidence, v, card, rows, rng):
+    return evidence.likelihood(v, rng.random((min(rows, 50), card))[np.arange(rows) % 50])
+
+
+@pytest.mark.parametrize("dense", [False, True], ids=["sparse", "dense"])
+@pytest.mark.parametrize("facts", [_known, _sets, _intervals, _weights])
+@pytest.mark.parametrize("name", ALGEBRAS)
+def test_every_algebra_with_every_kind_of_evidence(device, name, facts, dense):
+    """On a card 672 circuits, and batches from one row to thousands."""
+    sizes = [3] if isinstance(device, HostDevice) else [1, 2, 31, 33, 700, 5_000] * 2
+    for seed, rows in enumerate(sizes):
+        rng = np.random.default_rng(100 + seed)
+        n = int(rng.integers(3, 10))
+        vtree, cards = Vtree.random(n, seed=seed, balanced=bool(seed % 2)), rng.integers(1, 6, n)
+        units = 10 if dense else int(rng.integers(2, 6))
+        p = random_probabilistic(vtree, cards, units=units, deterministic=not dense, seed=rng)
+        g = random_regression(vtree, cards, units=2, outputs=2, coverage=0.9, seed=rng)
+        X = np.where(rng.random((rows, n)) < 0.4, -1, rng.integers(0, 99, (rows, n)) % cards)
+        evidence = Evidence.rows(X, cards)
+        for v in rng.choice(n, 2, replace=False).tolist():
+            evidence = facts(evidence, v, int(cards[v]), rows, rng)
+        plan = Plan.of(p, g)
+        algebra, table = ALGEBRAS[name](g.weight)
+        here = run_each(plan, algebra, [lambda t=table: t], evidence)[0]
+        with config_context(device="cuda"):
+            there = run_each(plan, algebra, [lambda t=table: t], evidence)[0]
+        _agree(here, there, isinstance(algebra, Moments), 1e-12)
+
+
+@pytest.mark.parametrize("rows", [5_000, pytest.param(1_000_000, marks=pytest.mark.gpu)])
+def test_many_rows_come_in_tiles(device, rows):
+    """Some in memory that the processor writes while the device computes."""
+    if rows > 5_000 and isinstance(device, HostDevice):
+        pytest.skip("hours, thread by thread")
+    p, g, rng = _pair(5)
+    evidence = _evidence(p, rng, rows)
+    for name in ("expectation", "variance"):
+        algebra, table = ALGEBRAS[name](g.weight)
+        plan = Plan.of(p, g)
+        here = run_each(plan, algebra, [lambda t=table: t], evidence)[0]
+        with config_context(device="cuda"):
+            there = run_each(plan, algebra, [lambda t=table: t], evidence)[0]
+        _agree(here, there, name == "variance", 1e-12)
+
+
+@pytest.mark.parametrize("model", ["insurance", "abalone", "mnist"])
+def test_the_authors_circuits(device, data, model):
+    base = data / "circuits" / model
+    vtree = Vtree.load(base / f"{model}.vtree")
+    p = ProbabilisticCircuit.load(base / f"{model}.psdd", vtree)
+    g = RegressionCircuit.load(base / f"{model}.glc", vtree)
+    plan, rng = Plan.of(p, g), np.random.default_rng(0)
+    X = np.load(data / "splits" / f"{model}.npz")["x_test"].astype(int)
+    X = X[: 2 if isinstance(device, HostDevice) else 600]
+    evidence = Evidence.rows(np.where(rng.random(X.shape) < 0.2, -1, X), p.cardinalities)
+    for algebra in (Expectation(g.n_outputs), Moments(2, g.n_outputs), Extremes(g.n_outputs)):
+        table = constants(algebra, g.weight)
+        here = run_each(plan, algebra, [lambda t=table: t], evidence)[0]
+        with config_context(device="cuda"):
+            there = run_each(plan, algebra, [lambda t=table: t], evidence)[0]
+        _agree(here, there, isinstance(algebra, Moments), 1e-12)
 
 
 def test_dense_layers_are_summed_in_runs(device):
@@ -242,6 +322,26 @@ def test_a_card_that_fails_is_an_error_or_the_processor(monkeypatch, kind, says)
     monkeypatch.setattr("expecta.engine.cuda.choice.pays", lambda *given: True)
     with config_context(device="auto"), pytest.warns(RuntimeWarning, match=says):
         np.testing.assert_array_equal(Pair(p, g).expectation(X), want)
+
+
+def test_the_choice_of_a_device_is_right_where_it_was_measured(data):
+    """By times of a card and of a processor that are kept, not by times of this machine."""
+    cards = pytest.importorskip("benchmarks.cards")
+    cards.records.clear()
+    cards.grade(data, pd.read_parquet(cards.RESULTS))
+    graded = {metric: value for name, _, _, metric, value in cards.records if name == "grid"}
+    assert graded["cases"] >= 300
+    assert graded["right"] >= 0.95
+
+
+def test_small_work_stays_on_the_processor():
+    """One row of a tiny circuit; many rows of a large one go to the card."""
+    small, large = (
+        Plan.of(*_pair(5, most=most, p=units)[:2]) for most, units in ((3, 1), (40, 20))
+    )
+    with config_context(threads=2):
+        assert not pays(small, Expectation(2), 1, 1)
+        assert pays(large, Expectation(2), 1, 10_000)
 
 
 def test_without_a_card_one_is_told_what_to_do(monkeypatch):

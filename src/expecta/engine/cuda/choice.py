@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
+import numpy as np
+
+from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DeviceError
 from expecta.common.settings import current
-from expecta.engine.algebras import width
+from expecta.engine.algebras import scratch, width
 from expecta.engine.plan import Plan
+from expecta.engine.schedule import Sizes
 
-# What a call costs once its kernels are compiled, in seconds: fitted to 72 cases on an H200 beside
-# two cores (docs/gpu.md)
-CARD_CALL = 0.17e-3  # launches and copies, whatever its size
-CARD_ROW = 0.016e-6
-CARD_NUMBER = 2e-12  # per number of a join
-CPU_CALL = 0.4e-3
-CPU_NUMBER = 0.5e-9  # on one thread
+# What a call costs once its kernels are compiled, in seconds, by what `WalkWork` counts: fitted to
+# a grid of cases on an H200 beside two cores (`python -m benchmarks.cards --grid`)
+CARD_COSTS = (51e-6, 11.6e-6, 0.064e-9, 6.6e-9, 1.36e-12)
+CPU_COSTS = (392e-6, 7.5e-6, 0.0, 110e-9, 0.6e-9)
+ONE_ROW_COSTS = (35e-6, 0.34e-6, 0.0, 0.0, 4.0e-9)
+MIN_THREADED = 1e6  # products: see `engine.run`
+MAX_LANES = 243  # of a table that a card computes once for a model, and not for each call
 
 # The same of a step of EM: fitted to steps over 512 to 48,000 images with 32 to 256 states, each
 # within a quarter on the card, and a sixth on the processor
@@ -51,9 +56,64 @@ def wanted(pays: Callable[[], bool]) -> bool:
 
 def pays(plan: Plan, algebra: Any, tables: int, rows: int) -> bool:
     """Whether a card is faster, by a model of the cost of both."""
-    numbers = float(plan.n_joins + len(plan.p.target)) * width(algebra) * tables * rows
-    card = CARD_CALL + CARD_ROW * rows + CARD_NUMBER * numbers
-    return card < CPU_CALL + CPU_NUMBER * numbers / current().n_threads()
+    here, there = WalkWork.of(plan, algebra, tables, rows)
+    costs = ONE_ROW_COSTS if rows == 1 else CPU_COSTS
+    threads = current().n_threads() if here.products > MIN_THREADED else 1
+    return there.seconds(CARD_COSTS, 1) < here.seconds(costs, threads)
+
+
+class WalkWork(NamedTuple):
+    """What decides how long a walk takes."""
+
+    calls: float  # one
+    nodes: float  # of the vtree; for a card, its levels above tables
+    cells: float  # of evidence
+    rows: float  # and tables of constants
+    products: float  # of numbers, in rows, or combinations of values where these are fewer
+
+    @classmethod
+    def of(cls, plan: Plan, algebra: Any, tables: int, rows: int) -> tuple[WalkWork, WalkWork]:
+        """Count it for the processor, and for a card. Cost: the nodes of the vtree."""
+        patterns, levels = _plan_size(plan)
+        cost = _costs(plan, algebra)
+        cells, n = float(rows * len(plan.cardinalities)), float(rows * tables)
+        shared = float(cost @ np.minimum(patterns, rows)) * tables
+        alone = float(cost[patterns > MAX_LANES].sum()) * n
+        return cls(1.0, len(patterns), cells, n, shared), cls(1.0, levels, cells, n, alone)
+
+    def seconds(self, costs: Sequence[float], threads: int) -> float:
+        """Return the time, products being shared among threads."""
+        alone = sum(cost * count for cost, count in zip(costs[:-1], self[:-1], strict=True))
+        return alone + costs[-1] * self.products / threads
+
+
+_sizes: WeakKeyDictionary[Plan, tuple[Floats, int]] = WeakKeyDictionary()
+_layer_costs: WeakKeyDictionary[Plan, dict[int, Ints]] = WeakKeyDictionary()
+
+
+def _plan_size(plan: Plan) -> tuple[Floats, int]:
+    """Count combinations of values and "unknown" below each vtree node, and levels above tables."""
+    if plan not in _sizes:
+        tree = plan.vtree
+        patterns, level = np.empty(len(tree)), np.zeros(len(tree), np.int64)
+        for v in range(len(tree)):
+            if tree.variable[v] >= 0:
+                patterns[v] = plan.cardinalities[tree.variable[v]] + 1.0
+                continue
+            left, right = tree.left[v], tree.right[v]
+            patterns[v] = min(patterns[left] * patterns[right], 1e18)
+            if patterns[v] > MAX_LANES:
+                level[v] = 1 + max(level[left], level[right])
+        _sizes[plan] = patterns, int(level.max())
+    return _sizes[plan]
+
+
+def _costs(plan: Plan, algebra: Any) -> Ints:
+    """Return the multiplications of each layer."""
+    kept, numbers = _layer_costs.setdefault(plan, {}), width(algebra)
+    if numbers not in kept:
+        kept[numbers] = Sizes.of(plan, numbers, scratch(algebra)).cost
+    return kept[numbers]
 
 
 def step_pays(parameters: float, states: float, products: float) -> bool:
