@@ -153,9 +153,10 @@ def _visit_known(
     tree: VisibleTree, table: TreeRows, rows: Ints, *, learn: bool
 ) -> tuple[Floats, Floats, Floats]:
     """Return expected transitions, counts of known values, and the rows' log-likelihoods."""
-    sizes = [int(tree.a_start[-1]), int(tree.start[-1])] if learn else [0, 0]
+    size = int(tree.a_start[-1]) if learn else 0
+    sizes = [size, size, int(tree.start[-1]) if learn else 0]
     # sums of a part are worth making where visiting its rows takes longer
-    n_parts = max(1, min(MAX_PARTS, len(rows) * len(tree.states) // max(1024, sizes[0])))
+    n_parts = max(1, min(MAX_PARTS, len(rows) * len(tree.states) // max(1024, size // 4)))
     cuts = [len(rows) * part // n_parts for part in range(n_parts + 1)]
     sums = [np.zeros((n_parts, size)) for size in sizes]
     log_likelihood, given = np.empty(len(rows)), (table.weight, learn)
@@ -164,7 +165,11 @@ def _visit_known(
         for k, (a, b) in enumerate(pairwise(cuts))
     ]
     run_on_threads(visit_known, calls, current().n_threads())
-    return sums[0].sum(axis=0), sums[1].sum(axis=0), log_likelihood
+    transitions, by_state, values = (part.sum(axis=0) for part in sums)
+    for (a, b), k in zip(pairwise(tree.a_start.tolist()), tree.states.tolist(), strict=True):
+        if learn:
+            transitions[a:b].reshape(-1, k)[:] += by_state[a:b].reshape(k, -1).T
+    return transitions, values, log_likelihood
 
 
 def _on_card(

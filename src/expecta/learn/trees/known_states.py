@@ -31,6 +31,7 @@ class VisibleTree(NamedTuple):
     states: Ints
     theta: Floats
     a_start: Ints  # (nodes + 1,) into θ: (states of the parent, states)
+    by_state: Floats  # the transitions once more: (states, states of the parent)
     start: Ints  # where each node's states start, one node after the other  # (nodes + 1,)
 
     @classmethod
@@ -43,8 +44,10 @@ class VisibleTree(NamedTuple):
                 return None
         states = layout.states.astype(np.int64)
         start = np.concatenate([[0], np.cumsum(states)])
-        lists = layout.tree.child_lists
-        return cls(layout.tree.parent, *lists, states, theta, layout.a_start, start)
+        turned = [layout.transitions(theta, node).T.ravel() for node in range(len(states))]
+        lists, a_start = layout.tree.child_lists, layout.a_start
+        by_state = np.concatenate(turned)
+        return cls(layout.tree.parent, *lists, states, theta, a_start, by_state, start)
 
 
 @kernel
@@ -55,32 +58,58 @@ def visit_known(
     weight: Floats,
     learn: bool,
     transitions: Floats,
+    by_state: Floats,
     values: Floats,
     log_likelihood: Floats,
 ) -> None:
-    """Set the log-likelihoods of rows; add their expected transitions, and their known values."""
-    n_nodes = len(tree.states)
+    """Set the log-likelihoods of rows; add their expected transitions, and their known values.
+
+    Transitions from unknown to known are added to ``by_state``, laid out like that of the tree.
+    What is known goes node by node, so that one table remains in the cache.
+    """
+    theta, states, start, a_start = tree.theta, tree.states, tree.start, tree.a_start
+    n_nodes = len(states)
     cells = np.zeros(n_nodes, np.int64)
-    lam, sent = np.empty(tree.start[n_nodes]), np.empty(tree.a_start[n_nodes])
+    lam, sent = np.empty(start[n_nodes]), np.empty(a_start[n_nodes])
+    is_complete = np.ones(len(rows), np.bool_)
+    log_likelihood[:] = 0.0
+    for v in range(n_nodes):
+        p, k = tree.parent[v], states[v]
+        above = states[p] if p >= 0 else 1
+        for i in range(len(rows)):
+            x, y = columns[v, rows[i]], columns[p, rows[i]] if p >= 0 else 0
+            if x >= k:
+                is_complete[i] = False
+            elif y < above:
+                log_likelihood[i] += np.log(theta[a_start[v] + y * k + x])
     for i in range(len(rows)):
+        if is_complete[i]:
+            continue
         for v in range(n_nodes):
             cells[v] = columns[v, rows[i]]
-        log_likelihood[i] = _up(tree, cells, lam, sent)
+        log_likelihood[i] += _up(tree, cells, lam, sent)
         if learn and log_likelihood[i] > -np.inf:
-            _down(tree, cells, lam, sent, weight[rows[i]], transitions, values)
+            _down(tree, cells, lam, sent, weight[rows[i]], transitions, by_state)
+    for v in range(n_nodes if learn else 0):
+        p, k = tree.parent[v], states[v]
+        above = states[p] if p >= 0 else 1
+        for i in range(len(rows)):
+            x, y = columns[v, rows[i]], columns[p, rows[i]] if p >= 0 else 0
+            if x < k and log_likelihood[i] > -np.inf:
+                values[start[v] + x] += weight[rows[i]]
+                if y < above:
+                    transitions[a_start[v] + y * k + x] += weight[rows[i]]
 
 
 @helper
 def _up(tree: VisibleTree, cells: Ints, lam: Floats, sent: Floats) -> float:
-    """Return a row's log-likelihood; set λ of unknown nodes, and messages between them."""
+    """Add log L of a row's unknown nodes; set their λ, and the messages between them."""
     theta, total = tree.theta, 0.0
     for v in range(len(cells)):
         k, x, p = tree.states[v], cells[v], tree.parent[v]
         known_above = p < 0 or cells[p] < tree.states[p]
         row = tree.a_start[v] + (cells[p] * k if p >= 0 and known_above else 0)
         if x < k:
-            if known_above:
-                total += np.log(theta[row + x])
             continue
         here = lam[tree.start[v] : tree.start[v + 1]]
         here[:] = 1.0
@@ -103,9 +132,12 @@ def _up(tree: VisibleTree, cells: Ints, lam: Floats, sent: Floats) -> float:
 @helper
 def _times_child(tree: VisibleTree, c: int, cells: Ints, lam: Floats, sent: Floats) -> float:
     """Multiply λ of a node by what a child says; return the logarithm of what it is scaled by."""
-    a, k, greatest = tree.a_start[c], tree.states[c], 0.0
+    a, greatest = tree.a_start[c], 0.0
     for z in range(len(lam)):
-        lam[z] *= tree.theta[a + z * k + cells[c]] if cells[c] < k else sent[a + z]
+        if cells[c] < tree.states[c]:
+            lam[z] *= tree.by_state[a + cells[c] * len(lam) + z]
+        else:
+            lam[z] *= sent[a + z]
         greatest = max(greatest, lam[z])
     if not 0.0 < greatest < MIN_LIKELIHOOD:
         return 0.0
@@ -122,22 +154,19 @@ def _down(
     sent: Floats,
     weight: float,
     transitions: Floats,
-    values: Floats,
+    by_state: Floats,
 ) -> None:
-    """Add a row's counts; turn λ of unknown nodes into the weight of each state."""
+    """Add counts at a row's unknown nodes; turn their λ into the weight of each state."""
     theta = tree.theta
     for v in range(len(cells) - 1, -1, -1):
         k, x, p, a = tree.states[v], cells[v], tree.parent[v], tree.a_start[v]
         known_above = p < 0 or cells[p] < tree.states[p]
         row = a + (cells[p] * k if p >= 0 and known_above else 0)
         if x < k:
-            values[tree.start[v] + x] += weight
-            if known_above:
-                transitions[row + x] += weight
-            else:
+            if not known_above:
                 above = lam[tree.start[p] : tree.start[p + 1]]
                 for y in range(len(above)):
-                    transitions[a + y * k + x] += above[y]
+                    by_state[a + x * len(above) + y] += above[y]
             continue
         here = lam[tree.start[v] : tree.start[v + 1]]
         if known_above:
