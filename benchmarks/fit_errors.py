@@ -1,10 +1,12 @@
 """Compare standard errors from the fit with those of fits from the beginning.
 
-    python -m benchmarks.fit_errors --refits 50
+    python -m benchmarks.fit_errors insurance --refits 40
+    python -m benchmarks.fit_errors houses --refits 30
 
-Rows of the insurance table, complete and with 40% of the cells hidden. A refit learns everything
-anew, its structure and sizes and the scale of the target too, from rows of random weights and with
-another seed. Those that choose the scale of the fit are printed by themselves as well.
+Rows of the insurance table, or 1,500 simulated house prices, complete and with 40% of the cells
+hidden. A refit learns everything anew, its encoding, structure, sizes and the scale of the target
+too, from rows of random weights and with another seed. Those that choose the scale of the fit are
+printed by themselves as well.
 """
 
 from __future__ import annotations
@@ -14,15 +16,21 @@ import time
 
 import numpy as np
 
+from benchmarks.group_answers import simulate_houses
 from expecta import CircuitRegressor, datasets
 
 
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser("benchmarks.fit_errors", description=__doc__)
-    parser.add_argument("--refits", type=int, default=50)
-    refits = parser.parse_args(words).refits
-    table = datasets.load_insurance()
-    X, y = table.drop(columns="charges"), table.charges
+    parser.add_argument("table", choices=("insurance", "houses"))
+    parser.add_argument("--refits", type=int, default=40)
+    given = parser.parse_args(words)
+    refits = given.refits
+    if given.table == "insurance":
+        table = datasets.load_insurance()
+        X, y = table.drop(columns="charges"), table.charges
+    else:
+        X, y = simulate_houses(1500, 3)
     rows = X.sample(80, random_state=1).astype(object)
     hidden = np.random.default_rng(0).random(rows.shape) < 0.4
     hidden[:40] = False

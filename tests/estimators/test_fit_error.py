@@ -79,6 +79,23 @@ def test_a_density_that_was_given_stays():
     assert all(one.density.circuit is model.refined_.circuit for one in replicates)
 
 
+def test_what_rows_hardly_tell_is_chosen_anew():
+    """Whether columns depend on each other, and which scale fits a slightly skewed target."""
+    rng = np.random.default_rng(0)
+    X = {"x": rng.normal(size=150), "k": rng.integers(0, 3, 150)}
+    y = 5 + X["x"] + 0.6 * X["k"] + rng.gamma(1.5, 1.2, size=150)
+    model = CircuitRegressor(random_state=0, calibration_rows=0).fit(X, y)
+    replicates = model._replicates()
+    assert len({one.scale for one in replicates}) == 2
+    assert len({one.density.circuit.structure.n_nodes for one in replicates}) > 1
+    assert {one.scale for one in replicates[10:20]} == {one.scale for one in replicates[:10]}
+    known = model.predict({"x": [0.0], "k": [1]})
+    means = np.array([one.answer(one.rows({"x": [0.0], "k": [1]})).mean for one in replicates])
+    assert np.all(np.abs(means - known) < 1.0)  # on whatever scale, a mean of y
+    plain = CircuitRegressor(random_state=0, calibration_rows=0, target_transform=None).fit(X, y)
+    assert {one.scale.origin for one in plain._replicates()} == {None}
+
+
 def test_what_cannot_be_known_is_refused(tmp_path):
     model = fitted("regressor", 60)
     with pytest.raises(ValueError, match='True, False or "fit"'):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -156,6 +157,12 @@ class DensityLearner(BaseEstimator, Density):  # type: ignore[misc]
         seed = int(rng.integers(1 << 62))
         with closing(source.encoded(encoder)) as chunks:
             return self._fit_chunks(chunks, rng, seed, begun)
+
+    def learned_anew(self, rows: WeightedRows, seed: int) -> Self:
+        """Return what would be learned from other rows, in the same encoding."""
+        other = copy(self)
+        other.random_state = seed
+        return other._learn_rows(rows, None, time.perf_counter())
 
     def _fit_chunks(
         self, chunks: RowChunks, rng: np.random.Generator, seed: int, begun: float

@@ -21,7 +21,14 @@ from expecta.common.errors import DomainError
 from expecta.common.progress import Progress, begin_stage
 from expecta.densities import PSDD, Density, LatentTree
 from expecta.estimators.expected_estimator import ExpectedEstimator
-from expecta.estimators.fit_error import REPLICATES, relearned, replicate_weights
+from expecta.estimators.fit_error import (
+    CHOICES,
+    REPLICATES,
+    CircuitParts,
+    learned_anew,
+    relearned,
+    replicate_weights,
+)
 from expecta.estimators.training import (
     FOLDS,
     FinerBins,
@@ -34,7 +41,7 @@ from expecta.expected.expected_model import ExpectedModel
 from expecta.expected.learned_circuit import LearnedCircuit
 from expecta.learn.regression import LOSSES, MAX_VARIABLES, GrownCircuit, grow
 from expecta.learn.regression.curves import Curve
-from expecta.learn.regression.noise_variance import NoiseVariance
+from expecta.learn.regression.noise_variance import KNOTS, NoiseVariance
 from expecta.queries.pair import Pair
 from expecta.tables import Encoder
 from expecta.tables.estimator_inputs import (
@@ -298,21 +305,32 @@ class CircuitEstimator(ExpectedEstimator):
 
     def _replicates(self) -> list[ExpectedModel]:
         """Return the model as other weights of its training rows make it, once for each weights."""
-        parts = getattr(self, "_parts", None)
-        if parts is None:
+        kept: CircuitParts | None = getattr(self, "_parts", None)
+        if kept is None:
             raise DomainError(
                 'return_error="fit" needs what the circuit was fitted to, which a file does not '
                 "hold, and a target of one class has no circuit; call it on the model you fitted"
             )
-        fixed, coarse = self.density_ is self.density, parts.finer.coarse_rows(parts.codes)
+        fixed, coarse = self.density_ is self.density, kept.finer.coarse_rows(kept.codes)
+        curves = column_curves(self.encoder_), column_curves(self.encoder_, knots=KNOTS)
         models: list[ExpectedModel] = []
+        choices: list[tuple[Density, Vtree, CircuitParts]] = []
         with Progress("replicates", REPLICATES) as progress, threadpool_limits(1):
-            for times in replicate_weights(len(parts.weight), self.random_state):
+            for number, times in enumerate(replicate_weights(len(kept.weight), self.random_state)):
+                weight = kept.weight * times
+                if number < CHOICES:
+                    density = self.density_
+                    if not fixed and kept.is_small:
+                        density = learned_anew(density, coarse, weight, number)
+                    vtree = density.circuit.vtree
+                    choices.append((density, vtree, kept.rechosen(times, vtree, *curves)))
+                density, vtree, parts = choices[number % CHOICES]
                 other = copy(self)
+                other.target_scale_, other.mean_excess_ = parts.scaled.scale, parts.excess
                 if not fixed:
-                    p = relearned(self.density_, coarse, parts.weight * times).circuit
+                    p = relearned(density, coarse, weight).circuit
                     other.refined_ = parts.finer.density(p)
-                g = parts.refitted(times, self.refined_.circuit.vtree, column_curves(self.encoder_))
+                g = parts.refitted(times, vtree, curves[0])
                 other.pair_ = Pair(other.refined_.circuit, g)
                 models.append(other._make_expected_model())
                 progress.advance()

@@ -17,8 +17,10 @@ from expecta.common.errors import DomainError
 from expecta.common.progress import in_stages
 from expecta.estimators.circuit_estimator import DEFAULT_PENALTY, STAGES, CircuitEstimator
 from expecta.estimators.fit_error import CircuitParts
+from expecta.estimators.target_transform import ScaledTarget
 from expecta.estimators.training import Seeds, column_curves
 from expecta.expected.learned_circuit import LearnedCircuit
+from expecta.expected.target_scale import PLAIN
 from expecta.queries.pair import Pair
 from expecta.queries.spectral import check_tolerance
 from expecta.tables.estimator_inputs import read_training_weights
@@ -132,7 +134,8 @@ class CircuitClassifier(ClassifierMixin, CircuitEstimator):  # type: ignore[misc
         curves = column_curves(self.encoder_)
         grown = self._grow(training, curves, targets, "logistic", seeds, keep_folds=False)
         self.pair_ = Pair(self.refined_.circuit, grown.circuit)
-        self._parts = CircuitParts(codes, weight, finer, training, targets, "logistic", grown)
+        scaled = ScaledTarget(PLAIN, 0.0, 1.0, targets)
+        self._parts = CircuitParts(codes, weight, finer, training, scaled, "logistic", grown)
         return self
 
     # -- asking -----------------------------------------------------------------------

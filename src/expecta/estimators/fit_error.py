@@ -3,9 +3,10 @@
 A Bayesian bootstrap (Rubin 1981): in each replicate every training row has a weight drawn from the
 exponential distribution. A few steps of EM move the density from where it is to what the weighted
 rows say, and the circuit is grown anew with the penalty and number of splits that were chosen (of
-large tables its splits stay too). The encoding, the tree, its number of states and the scale of the
-target stay: what another choice of these would change is left out, about a quarter of the standard
-error where inputs are unknown, and more where rows hardly tell which scale fits better
+large tables its splits stay too). Up to 10,000 rows, what is chosen besides is chosen anew in ten
+replicates: the density's tree and number of states, and, where a logarithm was tried, the scale of
+the target; the others repeat these choices in turn. Choices take most of the time. The encoding and
+the folds stay, and the tree and number of states under a wrapped model
 (`python -m benchmarks.fit_errors`).
 """
 
@@ -22,6 +23,7 @@ from expecta.common.arrays import Floats, Ints
 from expecta.common.progress import Progress
 from expecta.densities.density import Density
 from expecta.densities.tree_learner import TreeLearner
+from expecta.estimators.target_transform import HeldOutFit, ScaledTarget, is_better, judge_scale
 from expecta.estimators.training import FinerBins, Training
 from expecta.expected.expected_model import ExpectedModel, ModelRows
 from expecta.learn.regression import LOSSES, Curve, GrownCircuit, grow
@@ -30,6 +32,7 @@ from expecta.learn.weighted_rows import WeightedRows
 
 REPLICATES = 30  # a standard error is then off by 13% itself
 MAX_GROWN_ROWS = 10_000  # up to which splits are chosen anew
+CHOICES = 10  # replicates in which tree, states and scale are chosen; others repeat them
 EM_STEPS = 5  # further ones hardly move the parameters
 
 
@@ -40,38 +43,76 @@ class CircuitParts(NamedTuple):
     weight: Floats  # (rows of the table,)
     finer: FinerBins
     training: Training
-    y: Floats  # (rows of the table, outputs), in units of the circuit
+    scaled: ScaledTarget
     loss: str
     grown: GrownCircuit
-    unit: float = 1.0  # of the target in y, which is about a centre
-    centre: float = 0.0
-    excess: NoiseVariance | None = None  # added to a circuit of the target's logarithm
+    fit: HeldOutFit | None = None  # by which a scale is chosen, where several were tried
+    log: CircuitParts | None = None  # the same on a logarithmic scale, if that was tried beside
+
+    @property
+    def excess(self) -> NoiseVariance | None:
+        """What is added to a circuit of the target's logarithm."""
+        return None if self.fit is None else self.fit.excess
+
+    def chosen(self) -> CircuitParts:
+        """Return the parts on the scale that held-out rows are for."""
+        if self.log is None or self.log.fit is None or self.fit is None:
+            return self
+        return self.log if is_better(self.log.fit, self.fit) else self
+
+    def rechosen(
+        self, times: Floats, vtree: Vtree, curves: Sequence[Curve], noise_curves: Sequence[Curve]
+    ) -> CircuitParts:
+        """Return what would be chosen if rows counted so often: each fold is learned anew.
+
+        Where rows are many, held-out rows leave no doubt, and it is what was chosen.
+        """
+        if self.log is None or self.fit is None or not self.is_small:
+            return self.chosen()
+        target = self.scaled.centre + self.scaled.unit * self.scaled.y
+        training, fits = self.training._replace(weight=self._weight(times)), []
+        for parts in (self, self.log):
+            folds = parts._grown(times, vtree, curves, fold=training.fold, keep_folds=True).folds
+            fits.append(judge_scale(target, parts.scaled, training, folds, noise_curves, 0))
+        return self.log if is_better(fits[1], fits[0]) else self
 
     def in_units(self, g: RegressionCircuit) -> RegressionCircuit:
         """Return a circuit for the target as it was given, or for the logarithm of its mean."""
-        weight, bias = g.weight * self.unit, g.bias * self.unit + self.centre
+        scaled = self.scaled
+        weight, bias = g.weight * scaled.unit, g.bias * scaled.unit + scaled.centre
         own = RegressionCircuit(g.structure, weight, bias)
         return own if self.excess is None else self.excess.added(own)
 
     def refitted(self, times: Floats, vtree: Vtree, curves: Sequence[Curve]) -> RegressionCircuit:
         """Return the circuit with its parameters fitted to rows of other weights."""
-        training, loss = self.training, LOSSES[self.loss]
-        weight = training.weight
+        return self.in_units(self._grown(times, vtree, curves, exact=False).circuit)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the circuit is grown anew, on any vtree."""
+        return len(self.weight) <= MAX_GROWN_ROWS and self.grown.n_kept is None
+
+    def _weight(self, times: Floats) -> Floats:
+        return self.training.weight * times[self.training.origin]
+
+    def _grown(
+        self, times: Floats, vtree: Vtree, curves: Sequence[Curve], **more: Any
+    ) -> GrownCircuit:
+        training, grown, weight = self.training, self.grown, self._weight(times)
+        y = self.scaled.y.reshape(len(self.weight), -1)
         if np.any(training.times > 1):
-            weight = training.given_target(self.y, self.grown.circuit, loss, weight)
-        grown, few = self.grown, len(self.y) <= MAX_GROWN_ROWS and self.grown.n_kept is None
+            weight = training.given_target(y, grown.circuit, LOSSES[self.loss], weight)
         same: dict[str, Any] = {"penalties": [grown.penalty], "max_splits": grown.n_splits}
-        again = grow(
+        return grow(
             training.codes,
-            self.y[training.origin],
+            y[training.origin],
             vtree=vtree,
             curves=curves,
             loss=self.loss,
-            weight=weight * times[training.origin],
-            exact=False,
-            **(same if few else {"like": grown}),
+            weight=weight,
+            **(same if self.is_small else {"like": grown}),
+            **more,
         )
-        return self.in_units(again.circuit)
 
 
 def replicate_weights(n_rows: int, seed: Any) -> Iterator[Floats]:
@@ -80,6 +121,13 @@ def replicate_weights(n_rows: int, seed: Any) -> Iterator[Floats]:
     for _ in range(REPLICATES):
         weight = rng.exponential(size=n_rows)
         yield weight / weight.mean()
+
+
+def learned_anew(density: Density, codes: Ints, weight: Floats, seed: int) -> Density:
+    """Return a density whose tree and number of states too are what other weights say."""
+    if not isinstance(density, TreeLearner):
+        return density
+    return density.learned_anew(WeightedRows(codes, weight), seed)
 
 
 def relearned(density: Density, codes: Ints, weight: Floats) -> Density:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -23,7 +23,6 @@ from expecta.estimators.target_transform import (
     HeldOutFit,
     ScaledTarget,
     candidate_scales,
-    is_better,
     judge_scale,
 )
 from expecta.estimators.training import (
@@ -197,14 +196,18 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         codes = self.encoder_.codes(table)
         training = self._training(codes, weight, np.zeros(len(target), np.int64), seeds)
         shared = CodedRows(codes, column_curves(self.encoder_, knots=KNOTS))
-        scaled, grown, fit = self._choose_scale(
-            scales, target, weight, training, shared.curves, seeds
-        )
-        parts = CircuitParts(codes, weight, finer, training, scaled.y[:, None], "squared", grown)
-        self._parts = parts._replace(
-            unit=scaled.unit, centre=scaled.centre, excess=self.mean_excess_
-        )
-        self.pair_ = Pair(self.refined_.circuit, self._parts.in_units(grown.circuit))
+        every = [
+            CircuitParts(codes, weight, finer, training, scaled, "squared", grown, fit)
+            for scaled, grown, fit in self._try_scales(
+                scales, target, weight, training, shared.curves, seeds
+            )
+        ]
+        self._parts = every[0]._replace(log=every[1] if len(every) > 1 else None)
+        parts = self._parts.chosen()
+        scaled, grown, fit, self.mean_excess_ = parts.scaled, parts.grown, parts.fit, parts.excess
+        self.penalty_, self.n_splits_ = grown.penalty, grown.n_splits
+        self.validation_ = grown.tried
+        self.pair_ = Pair(self.refined_.circuit, parts.in_units(grown.circuit))
         self.target_scale_ = scaled.scale
         values = TargetValues.of(target)
         spread = values.spread(target, np.random.default_rng([seeds.calibration, 2]))
@@ -232,7 +235,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         self._keep(table, target, weight, y)
         return self
 
-    def _choose_scale(
+    def _try_scales(
         self,
         scales: list[TargetScale],
         target: Floats,
@@ -240,13 +243,9 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
         training: Training,
         noise_curves: Sequence[Curve],
         seeds: Seeds,
-    ) -> tuple[ScaledTarget, GrownCircuit, HeldOutFit | None]:
-        """Grow a circuit for the target on each scale, and return the best of them.
-
-        Sets ``mean_excess_``, and what was chosen for the circuit.
-        """
-        curves = column_curves(self.encoder_)
-        before, trials = self.subsampled_, []
+    ) -> Iterator[tuple[ScaledTarget, GrownCircuit, HeldOutFit | None]]:
+        """Grow a circuit for the target on each scale, and judge it if there may be a choice."""
+        curves, before = column_curves(self.encoder_), self.subsampled_
         for scale in scales:
             self.subsampled_ = before
             scaled = ScaledTarget.of(scale, target, weight)
@@ -255,15 +254,7 @@ class CircuitRegressor(RegressorMixin, CircuitEstimator):  # type: ignore[misc]
             fit = None
             if scales != [PLAIN] and training.fold is not None:
                 fit = judge_scale(target, scaled, training, grown.folds, noise_curves, seeds.folds)
-            trials.append((scaled, grown, fit))
-        plain, other = trials[0][2], trials[-1][2]
-        if plain is not None and other is not None and len(trials) > 1:
-            trials = trials[is_better(other, plain) :]
-        scaled, grown, fit = trials[0]
-        self.penalty_, self.n_splits_ = grown.penalty, grown.n_splits
-        self.validation_ = grown.tried
-        self.mean_excess_ = None if fit is None else fit.excess
-        return scaled, grown, fit
+            yield scaled, grown, fit
 
     def _judge(
         self,
