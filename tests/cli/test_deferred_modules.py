@@ -1,4 +1,4 @@
-"""Questions load no module that they do not use, and what is deferred is whole when it is used."""
+"""Commands load no module that they do not use, and what is deferred is whole when it is used."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ def in_new_process(code: str, *words: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def test_a_question_loads_neither_pandas_nor_statistics(tmp_path):
+def test_commands_load_neither_pandas_nor_statistics(tmp_path):
     path = tmp_path / "model.expecta"
     table = {"age": list(range(40)), "smoker": ["yes", "no"] * 20}
     model = CircuitRegressor(random_state=0, max_splits=1).fit(table, [float(i) for i in range(40)])
@@ -29,6 +29,13 @@ def test_a_question_loads_neither_pandas_nor_statistics(tmp_path):
     )
     answer = in_new_process(code, "ask", str(path), "smoker == 'yes'")
     assert answer.strip() == str(model.ask("smoker == 'yes'")).strip()
+    (tmp_path / "rows.csv").write_text("age,smoker\n,yes\n30,\n")
+    with_frames = code.replace("'pandas.core', ", "")  # a table may be one of pandas
+    predicted = in_new_process(with_frames, "predict", str(path), str(tmp_path / "rows.csv"))
+    rows = {"age": [None, 30], "smoker": ["yes", None]}
+    found = [float(line.rpartition(",")[2]) for line in predicted.splitlines()[1:]]
+    assert found == model.predict(rows).tolist()
+    assert "age" in in_new_process(code, "inspect", str(path))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from expecta.cli.deferred_modules import defer
 from expecta.cli.options import Json, Model
 from expecta.cli.output import document, note, refuse_overwriting, say, writable
 
@@ -37,6 +38,7 @@ class FilePart(StrEnum):
 
 def inspect(file: AnyFile, vtree_file: VtreeFile = None, json: Json = False) -> None:
     """Describe what is in a file: kind, columns, sizes, versions, whether rows are in it."""
+    defer("scipy.stats", "pandas")
     from expecta.cli.contents import read
 
     description = read(file, vtree_file).described()

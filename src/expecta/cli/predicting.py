@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from expecta.cli.deferred_modules import defer
 from expecta.cli.options import Json, Model, TableOrFolder
 from expecta.cli.output import document, note, writable
 from expecta.common.errors import DomainError
@@ -51,6 +52,7 @@ def predict(
     The table comes back with columns added: the prediction, exact given the learned density,
     and what the options ask for. Of a folder every table does, in a file of the same name.
     """
+    defer("scipy.stats", "pandas")
     from expecta.cli.csv_options import csv_options
     from expecta.cli.models import load
     from expecta.cli.prediction_job import PredictionJob, begin_folder, fingerprint
