@@ -5,10 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from expecta import Pair, Vtree, random_probabilistic, random_regression
+from expecta import (
+    Evidence,
+    Pair,
+    Vtree,
+    config_context,
+    random_probabilistic,
+    random_regression,
+)
 from expecta.circuits import independent
 from expecta.common.errors import DomainError, ImpossibleEvidenceWarning
-from host_device import CardArray, HostDevice
+from expecta.engine.cuda import card_work, cuda_run
+from host_device import CardArray, HostDevice, LostDevice, need_compiler
 
 
 def _pair(seed, outputs=2, coverage=1.0, n=6, card=4):
@@ -50,6 +58,32 @@ def test_answers_lie_where_the_table_does(device, name):
             assert type(answer) is type(there)
             want = QUESTIONS[name](pair, X)
             np.testing.assert_allclose(back(answer), want, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_large_tables_of_numpy_are_read_on_the_card(device, name, monkeypatch):
+    """Also in pieces, and by the processor where the card fails."""
+    monkeypatch.setattr(cuda_run, "MAX_SENT", 1 << 16)
+    pair, rng = _pair(3, coverage=0.7)
+    X = np.where(rng.random((6_000, 6)) < 0.4, np.nan, rng.integers(0, 4, (6_000, 6)))
+    want = QUESTIONS[name](pair, X)
+    monkeypatch.setattr(Evidence, "rows", None)  # which would read it here
+    with config_context(device="cuda"):
+        answer = QUESTIONS[name](pair, X)
+    assert isinstance(answer, np.ndarray)
+    np.testing.assert_allclose(answer, want, rtol=1e-10, atol=1e-12)
+
+
+def test_a_large_table_is_read_here_where_the_card_fails(monkeypatch):
+    need_compiler()
+    host = LostDevice()
+    monkeypatch.setattr(card_work, "cuda_device", lambda process: host)
+    monkeypatch.setattr("expecta.engine.cuda.choice.pays", lambda *given: True)
+    pair, rng = _pair(3)
+    X = rng.integers(0, 4, (6_000, 6))
+    with config_context(device="auto"), pytest.warns(RuntimeWarning, match="off the bus"):
+        answer = pair.expectation(X)
+    np.testing.assert_array_equal(answer, pair.expectation(X))
 
 
 @pytest.mark.parametrize(

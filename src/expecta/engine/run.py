@@ -73,13 +73,15 @@ def run_each(
 
     Rows that lie on a card are walked there, whatever the settings, and so are roots.
     """
-    if isinstance(evidence, RowsOnCard):
+    if isinstance(evidence, RowsOnCard) and evidence.there:
         return _run_on_card(plan, algebra, constants, evidence)
     if on_card(plan, algebra, len(constants), len(evidence)):
         try:
             return _run_on_card(plan, algebra, constants, evidence)
         except DeviceError as problem:
             failed_on_card(problem)
+    if isinstance(evidence, RowsOnCard):
+        evidence = evidence.evidence
     n = len(evidence)
     if n == 1 and (one := walk_one_row(plan, algebra, constants, evidence)) is not None:
         return [Root(root[:1], root[1:2], np.zeros(1), root[2:, None]) for root in one]
@@ -120,7 +122,7 @@ def _run_on_card(
 
     tables = StateTables.of(evidence)
     roots = run_on_card(plan, algebra, constants, tables)
-    if isinstance(evidence, RowsOnCard):
+    if isinstance(evidence, RowsOnCard):  # whose states have weights of 0 and 1
         return [Root(q, exponent, np.zeros_like(q), state) for q, exponent, state in roots]
     log_scale = tables.log_scale()
     return [Root(q, exponent, log_scale, state) for q, exponent, state in roots]

@@ -9,12 +9,21 @@ import numpy as np
 
 from expecta.circuits.evidence import Evidence, Rows, as_evidence
 from expecta.common.arrays import Ints
-from expecta.engine.cuda.rows_on_card import RowsOnCard, lies_on_card
+from expecta.common.settings import current
+from expecta.engine.cuda.rows_on_card import RowsOnCard, lies_on_card, worth_sending
 
 
 def rows_of(X: Rows, cardinalities: Ints) -> Evidence | RowsOnCard:
-    """Turn rows into evidence for a circuit's variables, or leave them on the card."""
-    return RowsOnCard.of(X, cardinalities) if lies_on_card(X) else as_evidence(X, cardinalities)
+    """Turn rows into evidence for a circuit's variables, or leave that to a card.
+
+    A card reads what lies there, and large tables where the settings send work to it.
+    """
+    if isinstance(X, Evidence):
+        return as_evidence(X, cardinalities)
+    sent = current().device != "cpu" and worth_sending(X, cardinalities)
+    if sent or lies_on_card(X):
+        return RowsOnCard.of(X, cardinalities)
+    return as_evidence(X, cardinalities)
 
 
 def same_kind(values: Any, X: object) -> Any:

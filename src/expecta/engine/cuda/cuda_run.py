@@ -32,6 +32,7 @@ TABLES = ((20_000, 1 << 16), (5_000, 1 << 13), (0, 243))  # from so many rows: t
 MAX_CHUNKS = 256  # of channels, at a time
 GRAPH_ROWS = 4096  # up to which all launches of a batch are kept as one graph
 MAX_STAGED = 1 << 25  # bytes of a tile's codes, and of its roots, in memory of the host
+MAX_SENT = 1 << 28  # bytes of rows as they are, at a time
 MIN_TILES = 4  # of many rows, so that the host writes codes while the card walks
 MIN_CELLS, MAX_PARTS = 1 << 18, 8  # of codes that a thread writes, and threads
 WARP, BLOCK = 32, 256
@@ -479,8 +480,9 @@ class CardPair:
         numbers = 2 + (self.whole_width if has_pair else 0)
         shape = len(constants), numbers, n
         reader = self._reader(rows) if isinstance(rows, RowsOnCard) else None
-        out = np.empty(shape) if reader is None else self._empty_answer(shape)
-        copy = np.copyto if reader is None else self.device.copy
+        there = reader is not None and reader.there
+        out = self._empty_answer(shape) if there else np.empty(shape)
+        copy = self.device.copy if there else np.copyto
         self._place(n, total, reader is not None)
         todo = self._chunks(constants)
         done = 0
@@ -510,7 +512,7 @@ class CardPair:
             reader.check_and_forget()
             if self._is_too_small():
                 return None
-            out = self.device.answer(out)
+            out = self.device.answer(out) if there else out
         return out
 
     def _reader(self, rows: RowsOnCard) -> RowReader:
@@ -518,8 +520,9 @@ class CardPair:
         if cells.dtype not in self.readers:
             cards = [table.shape[1] for table in rows.states]
             self.readers[cells.dtype] = RowReader(self.device, cells.dtype, cards, self.code)
-        self.readers[cells.dtype].cells = cells
-        return self.readers[cells.dtype]
+        reader = self.readers[cells.dtype]
+        reader.cells, reader.there = cells, rows.there
+        return reader
 
     def _empty_answer(self, shape: tuple[int, int, int]) -> Any:
         size = int(np.prod(shape))
@@ -580,15 +583,23 @@ class CardPair:
         return part, root
 
     def _roots_there(self, reader: RowReader, chunks: int) -> Iterator[tuple[slice, Any]]:
-        """Walk tile after tile of rows that lie on the card."""
-        numbers = 2 + chunks * self.width
-        for start in range(0, len(reader.cells), self.tile):
-            part = slice(start, min(len(reader.cells), start + self.tile))
+        """Walk tile after tile of rows that the card reads."""
+        numbers, n_rows = 2 + chunks * self.width, len(reader.cells)
+        step = self.tile
+        if not reader.there:
+            most = MAX_SENT // max(1, reader.cells.itemsize * len(reader.cards))
+            step = min(step, max(WARP, most // WARP * WARP))
+        for start in range(0, n_rows, step):
+            part = slice(start, min(n_rows, start + step))
             n = part.stop - start
             lanes = self.lanes(n)
             reader.write(self.codes, start, n, lanes)
             self.walk_rows(lanes, chunks)
-            yield part, self.out[: numbers * lanes].reshape(numbers, lanes)[:, :n]
+            root = self.out[: numbers * lanes].reshape(numbers, lanes)
+            if not reader.there:
+                there, root = root, np.empty((numbers, lanes))
+                self.device.get(there, root)
+            yield part, root[:, :n]
 
     def _staging(self, slot: int, cells: int, numbers: int) -> tuple[Array, Array]:
         """Return memory of the host for codes and numbers, of which there are two pieces."""
