@@ -118,8 +118,9 @@ class ExpectedEstimator(TargetUncertainty, Asking, BaseEstimator):  # type: igno
             it is approximated, a standard error where it is sampled; for a classifier, that of
             each class's probability. With "fit", return instead the standard error due to the
             training data: the standard deviation of the prediction over 30 fits with random
-            weights of the rows (a Bayesian bootstrap), in which the tree, the penalties and, for
-            a wrapped model, the model itself are fixed. It is not the uncertainty of y either.
+            weights of the rows (a Bayesian bootstrap), in which the bins, the penalties and, for
+            a wrapped model, the model itself and the tree are fixed. It is not the uncertainty of
+            y either. Cost: at the first call about four fits.
 
         Returns
         -------
