@@ -43,14 +43,14 @@ class CardRows:
 
 def passes_on_card(
     layout: TreeLayout, theta: Floats, table: Any, rows: Ints, *, learn: bool
-) -> tuple[Floats, Floats, Floats]:
-    """Return counts of transitions, of values, and the rows' log-likelihoods.
+) -> tuple[Floats, Floats]:
+    """Return expected counts, laid out like θ, and the rows' log-likelihoods.
 
-    ``table`` is a `TreeRows`. Counts of values are laid out like the likelihoods of leaves; both
-    are empty unless ``learn``. Cost: that of the passes here, and copies of θ and of the counts.
+    ``table`` is a `TreeRows`. There are no counts unless ``learn``. Cost: that of the passes here,
+    and copies of θ and of the counts.
     """
 
-    def work(device: Device) -> tuple[Floats, Floats, Floats]:
+    def work(device: Device) -> tuple[Floats, Floats]:
         kept = _kept.setdefault(table, {})
         if id(device) not in kept:
             tree = CardTree.of(table.tree, table.patterns, table.columns)
@@ -161,8 +161,8 @@ class _CardPass:
 
     # -- passes -----------------------------------------------------------------------
 
-    def run(self, rows: Ints, learn: bool) -> tuple[Floats, Floats, Floats]:
-        """Pass over rows; return the sums and the log-likelihoods."""
+    def run(self, rows: Ints, learn: bool) -> tuple[Floats, Floats]:
+        """Pass over rows; return the counts and the log-likelihoods."""
         tree, device, i = self.tree, self.device, np.int32
         self._place(len(rows), learn)
         if learn:
@@ -199,10 +199,14 @@ class _CardPass:
                 self._rows_down(len(part))
             device.get(self.out, out[first : first + len(part)])
         if not learn:
-            return np.empty(0), np.empty(0), out
+            return np.empty(0), out
         self._patterns_down(rows)
-        n = int(self.layout.leaf_start[-1])
-        return self._total(self.counts, 0, self.sizes[0]), self._total(self.sums, 1, n), out
+        counts = np.empty(self.layout.size)  # in place: they may be gigabytes
+        self._total(self.counts, 0, counts[: self.sizes[0]])
+        values = np.empty(int(self.layout.leaf_start[-1]))
+        self._total(self.sums, 1, values)
+        counts[self.sizes[0] :] = values[self.layout.value_index]
+        return counts, out
 
     def _up(self, level: int, lanes: int) -> None:
         tree, table = self.tree, self.table
@@ -265,14 +269,13 @@ class _CardPass:
             self._add(range(level, level + 1), lanes, 1, 1)
             sums, shift, parts = self.sums, 0, self.parts[1]
 
-    def _total(self, sums: Any, which: int, n: int) -> Floats:
+    def _total(self, sums: Any, which: int, out: Floats) -> None:
         """Add up the parts of sums; those of transitions are multiplied by θ."""
-        out, to = np.empty(n), self.device.empty(n, np.float64)
+        n, to = len(out), self.device.empty(len(out), np.float64)
         parts = (np.int64(self.sizes[which]), np.int32(self.parts[which]))
         times = (self.theta, np.int32(which == 0), np.int64(n))
         self._launch("total", -(-n // BLOCK), 1, sums, *parts, *times, to)
         self.device.get(to, out)
-        return out
 
     def _launch(self, name: str, across: int, down: int, *arguments: Any) -> None:
         self.device.launch(self.kernels[name], (int(across), int(down), 1), arguments)

@@ -114,7 +114,7 @@ def log_likelihoods(layout: TreeLayout, theta: Floats, table: TreeRows) -> Float
         return _visit_known(visible, table, np.arange(len(table)), learn=False)[2]
     found = _on_card(layout, theta, table, np.arange(len(table)), learn=False)
     if found is not None:
-        return found[2]
+        return found[1]
     with one_blas_thread():
         return _Run(layout, theta, table).up(np.arange(len(table)))
 
@@ -132,7 +132,7 @@ def expected_counts(
     visible = VisibleTree.read(layout, theta)
     if visible is not None:
         transitions, known, log_likelihood = _visit_known(visible, table, rows, learn=True)
-        counts = np.zeros(layout.size)
+        counts: Floats = np.zeros(layout.size)
         counts[: len(transitions)] = transitions
         for node, (a, b) in enumerate(pairwise(visible.start.tolist())):
             np.fill_diagonal(layout.values(counts, node), known[a:b])
@@ -141,9 +141,9 @@ def expected_counts(
         if found is None:
             with one_blas_thread():
                 sums, likelihoods = _Run(layout, theta, table).down(rows)
-            found = sums.counts * theta[: len(sums.counts)], sums.leaf, likelihoods
-        transitions, values, log_likelihood = found
-        counts = np.concatenate([transitions, values[layout.value_index]])
+            transitions = sums.counts * theta[: len(sums.counts)]
+            found = np.concatenate([transitions, sums.leaf[layout.value_index]]), likelihoods
+        counts, log_likelihood = found
     weight = table.weight[rows]
     total = float(weight[weight > 0] @ log_likelihood[weight > 0])
     return Counts(counts, float(np.sum(weight)), total)
@@ -174,7 +174,7 @@ def _visit_known(
 
 def _on_card(
     layout: TreeLayout, theta: Floats, table: TreeRows, rows: Ints, *, learn: bool
-) -> tuple[Floats, Floats, Floats] | None:
+) -> tuple[Floats, Floats] | None:
     """Do the same on a card, where the settings say so; None where they do not, or it failed."""
     states = len(rows) * float(np.sum(layout.states))
     parameters = float(np.sum(layout.above.astype(float) * layout.states))
