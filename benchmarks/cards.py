@@ -2,7 +2,7 @@
 
     python -m benchmarks.cards --out walks.csv               needs a card and the reference data
     python -m benchmarks.cards --spectral --grid --out grid.csv   classes, and where a card pays
-    python -m benchmarks.cards --grade --out grade.csv       the choice of a device, by a stored grid
+    python -m benchmarks.cards --grade --out grade.csv       the choice of a device, by that grid
     python -m benchmarks.cards --boxes --out boxes.csv       a wrapped booster
     python -m benchmarks.cards --draws --out draws.csv       boosted probabilities, by sampling
     python -m benchmarks.cards --learning --fits --pyjuice --out learning.csv

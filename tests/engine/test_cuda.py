@@ -352,7 +352,11 @@ def test_without_a_card_one_is_told_what_to_do(monkeypatch):
         Pair(p, g).expectation([[-1] * p.n_variables])
     with warnings.catch_warnings(), config_context(device="auto"):
         warnings.simplefilter("error")  # where none is there, none was promised
-        Pair(p, g).expectation(np.full((10, p.n_variables), -1))
+        for rows in (10, 40_000):  # the latter a card would read
+            X = np.full((rows, p.n_variables), -1)
+            np.testing.assert_allclose(
+                Pair(p, g).expectation(X)[-1], Pair(p, g).expectation(X[:1])[0]
+            )
 
 
 def test_the_settings_are_checked():
