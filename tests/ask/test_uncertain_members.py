@@ -9,6 +9,9 @@ import pandas as pd
 import pytest
 
 from expecta import ChowLiu, CircuitRegressor, Encoder
+from expecta.ask import uncertain_members
+from expecta.ask.language.query import Query
+from expecta.ask.uncertain_members import uncertain_sums
 
 N = 240
 
@@ -31,6 +34,14 @@ def case():
         (known[:, None] < 0) | (known[:, None] == every[None]), axis=2
     )
     return model, X, model.circuit_(every), every, share / share.sum(axis=1, keepdims=True)
+
+
+def asked_of(model, group):
+    """What `uncertain_sums` is asked of one group."""
+    subject = model.expected_output()
+    query = Query.read(group, subject.encoder)
+    inside = query.matches(subject.training_rows)
+    return subject, query, (), np.where(inside, 0, -1), 1
 
 
 def mean_over_rows(case, inside):
@@ -84,6 +95,20 @@ def test_the_parts_of_a_split_agree(case):
         within = model.split("b", given=f"c == '{value}'", population="rows").to_frame()
         found = within["mean"].to_numpy()[list("xyz").index(value)]
         assert found == pytest.approx(mean_over_rows(case, inside), rel=1e-9)
+
+
+def test_of_many_rows_some_stand_for_all(case, monkeypatch):
+    model, X, *_ = case
+    group = "b == 'x'"
+    exact = model.ask(group).rows_output
+    sums = uncertain_sums(*asked_of(model, group))
+    most = int(0.9 * np.count_nonzero(X["b"].isna()))
+    monkeypatch.setattr(uncertain_members, "MAX_EXPECTATIONS", most)
+    some = uncertain_sums(*asked_of(model, group))
+    assert some.weight[0] != sums.weight[0]
+    assert some.weight[0] == pytest.approx(sums.weight[0], rel=0.1)
+    certain = model.predict(X[X["b"] == "x"]).mean()
+    assert abs(model.ask(group).rows_output - exact) < 0.5 * abs(certain - exact)
 
 
 @pytest.mark.parametrize("population", ["rows", "both"])

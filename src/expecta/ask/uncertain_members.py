@@ -23,7 +23,7 @@ from expecta.common.errors import ImpossibleEvidenceError
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.encoder import Encoder
 
-MAX_EXPECTATIONS = 20_000  # of one question: beyond, only rows that belong for certain count
+MAX_EXPECTATIONS = 20_000  # of one question: beyond, some rows at random stand for all
 
 
 class UncertainSums(NamedTuple):
@@ -93,7 +93,7 @@ def uncertain_sums(
     """Sum over rows that may belong to the groups of columns within a condition.
 
     ``sure`` is the group that each row is in for certain, or -1.  Cost: an expectation for each
-    row with missing cells that matter and each box of each group that it may be in.
+    row with missing cells that matter and each box of each group that it may be in, 20,000 at most.
     """
     sums = UncertainSums(*np.zeros((2, n_groups)))
     outputs = TrainingOutputs.of(subject)
@@ -105,17 +105,19 @@ def uncertain_sums(
     if not np.any(missing):
         return sums
     rows = np.flatnonzero(missing & (sure < 0) & (outputs.weight > 0))
-    parts = _parts(outputs, query, cuts, rows)
-    codes = codes[rows]
-    if not len(rows) or not parts or len(rows) * len(parts) > MAX_EXPECTATIONS:
+    n_parts = len(query.boxes) * n_groups
+    times = max(len(rows) * n_parts / MAX_EXPECTATIONS, 1.0)  # how many rows each stands for
+    rows = np.random.default_rng(0).permutation(rows)[: int(len(rows) / times)]
+    if not len(rows) or not n_parts:
         return sums
+    parts, codes = _parts(outputs, query, cuts, rows), codes[rows]
     known = subject.circuit.log_prob(codes)
     part, row = np.nonzero([_may_belong(facts, codes) for _, facts in parts])
     if not len(row):
         return sums
     evidence = subject.taken(_within_parts(codes[row], part, parts, subject.encoder))
     weight = np.exp(subject.circuit.log_prob(evidence) - known[row])
-    weight *= outputs.weight[rows[row]]
+    weight *= times * outputs.weight[rows[row]]
     some = weight > 0
     mean = subject.mean(evidence[some])[0] if np.any(some) else np.zeros(0)
     group = np.array([each.group for each in parts])[part]
