@@ -16,6 +16,7 @@ from expecta.ask.next_question import NextQuestion
 from expecta.ask.split import Split
 from expecta.common.errors import DomainError
 from expecta.common.text import figure, percent
+from expecta.common.threads import map_on_threads
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables import Encoder
 from expecta.tables.group_sums import GroupSums, TrainingData
@@ -158,30 +159,30 @@ def _output(
     model: Any, of: Any, telling: NextQuestion, columns: list[str], sensitive: Sequence[str]
 ) -> OutputFacts:
     subject = model.expected_output(of)
-    grid = COARSE_POINTS if subject.samples_mean or subject.samples_variance else None
-    splits = tuple(model.split(name, of=of) for name in columns)
+    samples = subject.samples_mean or subject.samples_variance
+    grid = COARSE_POINTS if samples else None
+    # somebody's model is asked by one thread
+    each: Any = map if samples else map_on_threads
+    overall = model.ask(of=of)  # first, as the others use what it keeps
+    splits = tuple(each(lambda name: model.split(name, of=of), columns))
     size = {split.columns[0]: len(split) for split in splits}
     ranked = [(name, size[name]) for name in telling.columns if name in size]
+    pairs = each(lambda pair: model.split(*pair, of=of), _pairs(ranked[:PAIRED_COLUMNS]))
     return OutputFacts(
         subject,
-        model.ask(of=of),
+        overall,
         telling,
         splits,
-        _pair(model, of, ranked[:PAIRED_COLUMNS]),
-        tuple(model.dependence(name, grid=grid, of=of) for name in columns),
+        max(pairs, key=variance_between, default=None),
+        tuple(each(lambda name: model.dependence(name, grid=grid, of=of), columns)),
         tuple(_disparities(model, name, of) for name in sensitive),
     )
 
 
-def _pair(model: Any, of: Any, columns: list[tuple[str, int]]) -> Split | None:
-    """Return the split by two columns whose means differ most: their variance between groups.
-
-    Columns come with how many groups each makes.
-    """
+def _pairs(columns: list[tuple[str, int]]) -> list[tuple[str, str]]:
+    """Return pairs of columns, of which each makes so many groups, whose groups are not many."""
     pairs = combinations(columns, 2)
-    affordable = [(first, second) for (first, m), (second, n) in pairs if m * n <= MAX_GROUPS]
-    splits = (model.split(first, second, of=of) for first, second in affordable)
-    return max(splits, key=variance_between, default=None)
+    return [(first, second) for (first, m), (second, n) in pairs if m * n <= MAX_GROUPS]
 
 
 def variance_between(split: Split) -> float:
