@@ -435,6 +435,7 @@ def test_quick_runs_end_to_end(evaluation, tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation("data"), "ROOT", tmp_path)
     part_b = evaluation("part_b")
     chosen = {key: part_b.SETTINGS[key] for key in ("ii/MCAR 30%", "groups", "density")}
+    evaluation("page")  # before, so that its modules keep all settings
     monkeypatch.setattr(part_b, "SETTINGS", chosen)
     main = evaluation("__main__").main
     main(["B", "D", "page", "--quick", "--sets", "wine", "random"])
