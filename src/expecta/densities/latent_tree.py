@@ -33,7 +33,7 @@ PSEUDO_COUNTS = 2.0, 0.1  # with columns of numbers, and without
 FOLDS, FOLD_EPOCHS = 5, 30  # of cross-validation, and over all rows after a choice
 MAX_FOLD_ROWS, MAX_FOLD_CELLS = 2000, 200_000  # from here on a tenth is held out once
 MAX_CHOICE_ROWS = 20_000  # that the number of states is chosen with
-LAST_EPOCHS, LAST_STEP = 4, 0.2  # over all rows, where these are more
+LAST_BATCH_EPOCHS, LAST_STEP = 2, 0.3  # over all rows, where these are more
 RESTARTS = 4, 2  # of small tables and of others
 MAX_RESTARTS = 8  # where rows to hold out are given
 MAX_WORK = 50_000_000_000  # multiply-adds of one step from every start
@@ -254,8 +254,8 @@ class LatentTree(TreeLearner):
         model, score = choice.models[0], choice.score
         if len(rows) < len(task.rows.codes):
             rows = self._tree_rows(tree, task.rows)
-            steps = {"batch_epochs": 1, "first_step": LAST_STEP}
-            model = self._go_on(plan, choice, rows, held_out, max_epochs=LAST_EPOCHS, **steps)
+            steps = {"batch_epochs": LAST_BATCH_EPOCHS, "first_step": LAST_STEP}
+            model = self._go_on(plan, choice, rows, held_out, max_epochs=FOLD_EPOCHS, **steps)
             score = model.score
         elif everything is not None:
             rows = self._tree_rows(tree, everything.merged())
