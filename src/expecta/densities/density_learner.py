@@ -159,7 +159,15 @@ class DensityLearner(BaseEstimator, Density):  # type: ignore[misc]
             return self._fit_chunks(chunks, rng, seed, begun)
 
     def learned_anew(self, rows: WeightedRows, seed: int) -> Self:
-        """Return what would be learned from other rows, in the same encoding."""
+        """Return what would be learned from other rows, in the same encoding.
+
+        Parameters
+        ----------
+        rows
+            Encoded rows and their weights.
+        seed
+            Seed of its starts, batches and held-out rows.
+        """
         other = copy(self)
         other.random_state = seed
         return other._learn_rows(rows, None, time.perf_counter())
