@@ -143,6 +143,29 @@ def test_a_default_choice_of_sizes_goes_through_a_file(tmp_path):
     assert Density.load(tmp_path / "density").get_params()["states"] is None
 
 
+def test_the_prior_of_categories_is_as_strong_as_rows_held_out_like_it(tmp_path):
+    def bits(n, seed):
+        rng = np.random.default_rng(seed)
+        patterns = np.random.default_rng(5).random((6, 14)) < 0.5
+        return (patterns[rng.integers(0, 6, n)] ^ (rng.random((n, 14)) < 0.15)).astype(int)
+
+    few, many, new = bits(150, 0), bits(6000, 0), bits(5000, 1)
+    density = LatentTree().fit(few)
+    assert "pseudo_count=2" in density.learned_.how
+    weak = LatentTree(pseudo_count=0.1).fit(few)
+    assert density.score(new) > weak.score(new) + 0.2
+    assert "pseudo_count=0.1" in LatentTree().fit(many).learned_.how
+    assert "pseudo_count" not in weak.learned_.how
+    assert "pseudo_count=0.1" in LatentTree(states=2).fit(few).learned_.how  # nothing is chosen
+
+    density.save(tmp_path / "density")
+    loaded = Density.load(tmp_path / "density")
+    assert loaded.get_params()["pseudo_count"] is None
+    first, second = density.partial_fit(many[:200]), loaded.partial_fit(many[:200])
+    assert first.circuit == second.circuit
+    assert "pseudo_count=0.1" in loaded.fit(many).learned_.how  # chosen anew
+
+
 def test_missing_as_a_value_beside_bins_keeps_its_share():
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 2, 400)

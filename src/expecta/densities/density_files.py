@@ -77,6 +77,7 @@ _TREE = Record(
         "counts": _COUNTS,
         "waiting": _COUNTS,
         "seen": Array("float64", 3, low=0, high=MAX_NUMBER),  # rows counted, waiting; updates
+        "chosen_pseudo_count": Maybe(Array("float64", 1, low=0, high=MAX_NUMBER)),
     }
 )
 
@@ -140,7 +141,9 @@ def _restore(density: TreeLearner, **state: Any) -> None:
         Counts(state["counts"], float(seen[0])),
         Counts(state["waiting"], float(seen[1])),
     )
-    density.restore(layout, theta, counts, waiting, int(seen[2]))
+    chosen = state["chosen_pseudo_count"]
+    pseudo_count = None if chosen is None else float(chosen[0])
+    density.restore(layout, theta, counts, waiting, int(seen[2]), pseudo_count)
 
 
 def _learner_parts(density: Any) -> dict[str, Any]:

@@ -29,7 +29,8 @@ MAX_LARGE_CELLS = 400_000  # ... and the table is no larger: they cost most
 MAX_BINS = 32  # of the default encoder: smooth leaves can afford them
 MAX_EDGE_BINS = 12  # that information is counted over
 MAX_CLAMPED = 8  # values of a column with states of their own
-PSEUDO_COUNTS = 2.0, 0.1  # with columns of numbers, and without
+PSEUDO_COUNT = 2.0  # with columns of numbers, ...
+PSEUDO_COUNTS = 0.1, 2.0  # ... and to try without
 FOLDS, FOLD_EPOCHS = 5, 30  # of cross-validation, and over all rows after a choice
 MAX_FOLD_ROWS, MAX_FOLD_CELLS = 2000, 200_000  # from here on a tenth is held out once
 MAX_CHOICE_ROWS = 20_000  # that the number of states is chosen with
@@ -47,6 +48,7 @@ class LearningPlan(NamedTuple):
     tree: RootedTree
     schedule: EMSchedule
     restarts: int
+    pseudo_count: float
     task: LearningTask
 
 
@@ -54,6 +56,7 @@ class StatesChoice(NamedTuple):
     """A number of states, 0 for independent columns, and what held-out rows say of it."""
 
     size: int
+    pseudo_count: float
     models: list[TreeModel]  # one for each part of the rows
     scores: Floats  # log-likelihood of each held-out row
     score: float  # their mean
@@ -86,7 +89,8 @@ class LatentTree(TreeLearner):
     pseudo_count
         Number of rows added to each distribution of states and of values: to states half by the
         parent's state and half by their distribution, to values by that of the whole column. By
-        default 2 with columns of numbers, otherwise 0.1.
+        default 2 with columns of numbers; otherwise 0.1 or, where the number of states is chosen
+        and the held-out score is higher, 2.
     smoothing
         Number of rows added to each distribution of bins of numbers, as a normal curve.
     restarts
@@ -218,21 +222,28 @@ class LatentTree(TreeLearner):
         return states.astype(np.int32)
 
     def _prior(self, layout: TreeLayout) -> LatentPrior:
-        return self._prior_of(layout, self._node_marginals(layout))
+        return self._prior_of(layout, self._node_marginals(layout), self._pseudo_count())
 
-    def _prior_of(self, layout: TreeLayout, marginals: Sequence[Floats]) -> LatentPrior:
+    def _prior_of(
+        self, layout: TreeLayout, marginals: Sequence[Floats], pseudo_count: float
+    ) -> LatentPrior:
         smoothing = check_number("smoothing", self.smoothing)
         ordered = self._ordered[layout.tree.variable]
-        return LatentPrior(layout, marginals, ordered, self._pseudo_count(), smoothing)
+        return LatentPrior(layout, marginals, ordered, pseudo_count, smoothing)
+
+    def _pseudo_counts(self) -> Sequence[float]:
+        """Return what to try, the weakest first."""
+        if self.pseudo_count is not None or self._chosen_pseudo_count is not None:
+            return [super()._pseudo_count()]
+        return [PSEUDO_COUNT] if np.any(self._ordered) else PSEUDO_COUNTS
 
     def _pseudo_count(self) -> float:
-        if self.pseudo_count is None:
-            return PSEUDO_COUNTS[0 if np.any(self._ordered) else 1]
-        return super()._pseudo_count()
+        return self._pseudo_counts()[0]
 
     # -- learning ---------------------------------------------------------------------
 
     def _learn(self, task: LearningTask) -> LearningOutcome:
+        self._chosen_pseudo_count = None
         sizes, everything = self._sizes(task.rows.codes), task.everything
         small = everything is not None and (
             len(everything.codes) < MAX_FOLD_ROWS and everything.codes.size < MAX_FOLD_CELLS
@@ -243,7 +254,7 @@ class LatentTree(TreeLearner):
         if self.restarts is not None:
             restarts = check_integer("restarts", self.restarts, 1)
         tree = self._tree(task.rows if everything is None else everything)
-        plan = LearningPlan(tree, self._schedule(), restarts, task)
+        plan = LearningPlan(tree, self._schedule(), restarts, self._pseudo_count(), task)
         if everything is not None and small and len(sizes) > 1 and len(everything.codes) >= FOLDS:
             return self._learn_in_turn(plan, sizes, everything)
 
@@ -260,6 +271,7 @@ class LatentTree(TreeLearner):
         elif everything is not None:
             rows = self._tree_rows(tree, everything.merged())
             model = self._go_on(plan, choice, rows, max_epochs=FOLD_EPOCHS, batch_epochs=0)
+        self._chosen_pseudo_count = choice.pseudo_count
         self._take(model, rows)
         return LearningOutcome(self._summary(model), score)
 
@@ -279,7 +291,8 @@ class LatentTree(TreeLearner):
         ]
         choice = self._choose(brief, sizes, parts, stop=False)
         merged = self._tree_rows(plan.tree, rows.merged())
-        model = self._fit(plan, choice.size, merged)
+        model = self._fit(plan._replace(pseudo_count=choice.pseudo_count), choice.size, merged)
+        self._chosen_pseudo_count = choice.pseudo_count
         self._take(model, merged)
         how = f"{self._summary(model)}, chosen by {FOLDS}-fold cross-validation"
         weight = np.concatenate([out.weight for _, out in parts])
@@ -289,10 +302,10 @@ class LatentTree(TreeLearner):
     def _choose(
         self, plan: LearningPlan, sizes: Sequence[int], parts: list[Part], *, stop: bool
     ) -> StatesChoice:
-        """Try sizes while the held-out score rises; with ``stop`` it ends the learning too."""
+        """Try sizes, then priors, while the held-out score rises; ``stop``: it ends each too."""
         weight = np.concatenate([out.weight for _, out in parts])
 
-        def attempt(size: int) -> StatesChoice:
+        def attempt(size: int, plan: LearningPlan) -> StatesChoice:
             models = [self._fit(plan, size, rows, out if stop else None) for rows, out in parts]
             scores = np.concatenate(
                 [
@@ -300,20 +313,26 @@ class LatentTree(TreeLearner):
                     for model, (_, out) in zip(models, parts, strict=True)
                 ]
             )
-            return StatesChoice(size, models, scores, float(np.average(scores, weights=weight)))
+            score = float(np.average(scores, weights=weight))
+            return StatesChoice(size, plan.pseudo_count, models, scores, score)
 
-        best = attempt(sizes[0])
+        best = attempt(sizes[0], plan)
         for size in sizes[1:]:
-            choice = attempt(size)
+            choice = attempt(size, plan)
             if choice.score <= best.score:
                 break
             best = choice
         if len(sizes) == 1:
             return best
+        for pseudo_count in self._pseudo_counts()[1:]:
+            choice = attempt(best.size, plan._replace(pseudo_count=pseudo_count))
+            if choice.score <= best.score:
+                break
+            best = choice
         gain = best.scores - self._alone(parts)
         mean = np.average(gain, weights=weight)
         error = np.sqrt(weight @ (gain - mean) ** 2) / weight.sum()  # a weight is a repetition
-        return best if mean > error else attempt(0)
+        return best if mean > error else attempt(0, plan)
 
     def _fit(
         self,
@@ -327,7 +346,8 @@ class LatentTree(TreeLearner):
         tree, rng = plan.tree, plan.task.rng
         layout = self._layout(tree, self._states_of(tree, size))
         marginals = self._marginals_of(rows)
-        prior = self._prior_of(layout, [marginals[x] for x in tree.variable.tolist()])
+        of_nodes = [marginals[x] for x in tree.variable.tolist()]
+        prior = self._prior_of(layout, of_nodes, plan.pseudo_count)
         report = partial(plan.task.report, what=f"with {size} states")
         problem = EMProblem(prior, rows, held_out, plan.schedule, report)
         if start is not None:
@@ -347,11 +367,12 @@ class LatentTree(TreeLearner):
         held_out: TreeRows | None = None,
         *,
         max_epochs: int,
-        **schedule: Any,
+        **steps: Any,
     ) -> TreeModel:
         """Learn from all rows what was learned from some."""
         epochs = min(max_epochs, plan.schedule.max_epochs)
-        plan = plan._replace(schedule=replace(plan.schedule, max_epochs=epochs, **schedule))
+        schedule = replace(plan.schedule, max_epochs=epochs, **steps)
+        plan = plan._replace(schedule=schedule, pseudo_count=choice.pseudo_count)
         return self._fit(plan, choice.size, rows, held_out, choice.models[0].theta)
 
     def _alone(self, parts: list[Part]) -> Floats:
@@ -379,7 +400,10 @@ class LatentTree(TreeLearner):
     def _summary(self, model: TreeModel) -> str:
         if np.all(model.layout.states == 1) and self._sizes() != [1]:
             return "independent columns (hidden states are not better by a standard error)"
-        return f"{model.layout.shared} states each, {len(model.history)} epochs"
+        how = f"{model.layout.shared} states each, {len(model.history)} epochs"
+        if self.pseudo_count is None and not np.any(self._ordered):
+            how += f", pseudo_count={self._pseudo_count():g}"
+        return how
 
     def _min_step(self) -> float:
         return float((self._updates + 2) ** -0.6)

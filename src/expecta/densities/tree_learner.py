@@ -48,6 +48,7 @@ class TreeLearner(DensityLearner):
     _counts: Counts  # that the parameters come from
     _waiting: Counts  # of chunks that have not moved the parameters yet
     _updates: int
+    _chosen_pseudo_count: float | None = None  # where learning chose it
 
     def __init__(
         self,
@@ -241,8 +242,9 @@ class TreeLearner(DensityLearner):
         self._set_parameters(layout, self._first(layout, self._tree_rows(tree, rows), rng))
         self._counts, self._waiting, self._updates = Counts.zero(layout), Counts.zero(layout), 0
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, npt.NDArray[Any] | None]:
         """Return all that was learned as named arrays."""
+        chosen = self._chosen_pseudo_count
         return {
             "variable": self.tree_.variable,
             "parent": self.tree_.parent,
@@ -251,12 +253,20 @@ class TreeLearner(DensityLearner):
             "counts": self._counts.counts,
             "waiting": self._waiting.counts,
             "seen": np.array([self._counts.weight, self._waiting.weight, self._updates]),
+            "chosen_pseudo_count": None if chosen is None else np.array([chosen]),
         }
 
     def restore(
-        self, layout: TreeLayout, theta: Floats, counts: Counts, waiting: Counts, updates: int
+        self,
+        layout: TreeLayout,
+        theta: Floats,
+        counts: Counts,
+        waiting: Counts,
+        updates: int,
+        chosen_pseudo_count: float | None,
     ) -> None:
         """Take up what was learned before."""
+        self._chosen_pseudo_count = chosen_pseudo_count
         self._set_parameters(layout, theta)
         self._counts, self._waiting, self._updates = counts, waiting, updates
 
@@ -293,7 +303,8 @@ class TreeLearner(DensityLearner):
         return [marginals[x] for x in layout.tree.variable.tolist()]
 
     def _pseudo_count(self) -> float:
-        return check_number("pseudo_count", self.pseudo_count)
+        chosen = self._chosen_pseudo_count
+        return check_number("pseudo_count", self.pseudo_count) if chosen is None else chosen
 
 
 def chunk_counts(
