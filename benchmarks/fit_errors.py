@@ -2,11 +2,13 @@
 
     python -m benchmarks.fit_errors insurance --refits 40
     python -m benchmarks.fit_errors houses --refits 30
+    python -m benchmarks.fit_errors insurance --missing 0.2
 
 Rows of the insurance table, or 1,500 simulated house prices, complete and with 40% of the cells
-hidden. A refit learns everything anew, its encoding, structure, sizes and the scale of the target
-too, from rows of random weights and with another seed. Those that choose the scale of the fit are
-printed by themselves as well.
+hidden; ``--missing`` hides a share of the cells of the training rows as well. A refit learns
+everything anew, its encoding, structure, sizes and the scale of the target too, from rows of
+random weights and with another seed. Those that choose the scale of the fit are printed by
+themselves as well.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser("benchmarks.fit_errors", description=__doc__)
     parser.add_argument("table", choices=("insurance", "houses"))
     parser.add_argument("--refits", type=int, default=40)
+    parser.add_argument("--missing", type=float, default=0.0)
     given = parser.parse_args(words)
     refits = given.refits
     if given.table == "insurance":
@@ -35,6 +38,7 @@ def main(words: list[str] | None = None) -> None:
     hidden = np.random.default_rng(0).random(rows.shape) < 0.4
     hidden[:40] = False
     rows = rows.mask(hidden)
+    X = X.astype(object).mask(np.random.default_rng(2).random(X.shape) < given.missing)
     model = CircuitRegressor(random_state=0, calibration_rows=0).fit(X, y)
     begun = time.process_time()
     _, error = model.predict(rows, return_error="fit")

@@ -111,6 +111,24 @@ def test_of_many_rows_some_stand_for_all(case, monkeypatch):
     assert abs(model.ask(group).rows_output - exact) < 0.5 * abs(certain - exact)
 
 
+def test_the_error_has_what_rows_that_stand_for_others_add(monkeypatch):
+    far = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame({"a": rng.choice(list("uvwxyz"), 3000), "b": rng.normal(size=3000)})
+        y = 2.0 * X["b"] + (X["a"] == "u") + 0.3 * rng.normal(size=3000)
+        X["a"] = X["a"].mask(rng.random(3000) < 0.5)
+        model = CircuitRegressor(density=ChowLiu(), max_splits=0, calibration_rows=0).fit(X, y)
+        splits = []
+        for most in (10**6, 600):
+            monkeypatch.setattr(uncertain_members, "MAX_EXPECTATIONS", most)
+            splits.append(model.split("a", population="rows"))
+        every, some = splits
+        added = np.sqrt(some.standard_error**2 - every.standard_error**2)
+        far.append((some.mean - every.mean) / added)
+    assert 0.6 < np.sqrt(np.mean(np.square(far))) < 1.5
+
+
 @pytest.mark.parametrize("population", ["rows", "both"])
 def test_parts_by_sums_in_a_file_agree_with_the_whole(tmp_path, population):
     """Rows that lack the column have other outputs: without them all parts lie below the whole."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
@@ -31,11 +32,13 @@ def fitted(kind, n):
     return CircuitClassifier(random_state=0).fit(X, y > 0)
 
 
-def test_the_error_of_a_mean_is_that_of_statistics():
+@pytest.mark.parametrize("missing", [0.0, 0.5])
+def test_the_error_of_a_mean_is_that_of_statistics(missing):
     rng = np.random.default_rng(1)
     y = rng.normal(5.0, 2.0, size=400)
-    model = CircuitRegressor(random_state=0, calibration_rows=0).fit({"k": [0] * 400}, y)
-    _, error = model.predict({"k": [None]}, return_error="fit")
+    x = np.where(rng.random(400) < missing, np.nan, rng.integers(2, size=400))
+    model = CircuitRegressor(random_state=0, calibration_rows=0).fit({"k": [0] * 400, "x": x}, y)
+    _, error = model.predict({"k": [None], "x": [None]}, return_error="fit")
     assert error[0] == pytest.approx(y.std(ddof=1) / 20, rel=0.4)  # 30 replicates: 13% each way
 
 
@@ -68,6 +71,19 @@ def test_a_wrapped_model_stays_and_its_density_varies():
     _, error = model.predict([[0.5, 1.0], [np.nan, 1.0]], return_error="fit")
     assert error[0] == 0
     assert 0.02 < error[1] < 0.2  # 1/sqrt(150) for the mean of x in the group
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_wrapped_model_need_not_use_all_columns(complete):
+    X, y = table(200)
+    model = LinearRegression().fit(pd.DataFrame({"x": X["x"]}), y)
+    if not complete:
+        X["x"] = np.where(np.arange(200) % 2, X["x"], np.nan)
+        X["k"] = np.where(np.arange(200) % 2, np.nan, X["k"])
+    predictor = ExpectedPredictor(model, random_state=0).fit(pd.DataFrame(X))
+    _, error = predictor.predict(UNKNOWN, return_error="fit")
+    assert error[0] > 0.01
+    assert error[1] == 0.0  # all that the model uses is known
 
 
 def test_a_density_that_was_given_stays():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import struct
+import threading
+import time
 import tracemalloc
 
 import numpy as np
@@ -153,6 +156,23 @@ def test_the_first_row_at_fault_is_told_though_later_ones_are_read_meanwhile(
     answer = post(client, NDJSON, pieces(content, 1000), "?interval=0.9")
     assert answer.status_code == 422, answer.text
     assert answer.json()["row"] == 3
+
+
+def test_a_row_at_fault_is_told_while_nothing_more_arrives(client, monkeypatch):
+    monkeypatch.setattr(row_streams, "BLOCK_ROWS", 2)
+    silent = threading.Event()
+
+    async def parts():
+        yield b'{}\n{"age": {"in": [40]}}\n'
+        silent.set()
+        await asyncio.sleep(60)
+
+    began = time.monotonic()
+    answer = post(client, NDJSON, parts(), "?interval=0.9")
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["row"] == 1
+    assert silent.is_set()
+    assert time.monotonic() - began < 30
 
 
 def test_what_is_wrong_with_a_table(client):

@@ -100,7 +100,8 @@ def _with_uncertain(sums: Floats, uncertain: UncertainSums, center: float) -> Ro
     moments = RowMoments.from_sums(*sums)
     total = np.where(sums[0] > 0, sums[0] + uncertain.weight, np.nan)
     mean = np.where(uncertain.weight > 0, (sums[2] + uncertain.output) / total, moments.mean)
-    return moments._replace(mean=mean + center)
+    noise = np.nan_to_num(uncertain.sampling_variance(mean, total)) * moments.size
+    return moments._replace(mean=mean + center, variance=moments.variance + noise)
 
 
 def _moments_of_totals(

@@ -23,17 +23,32 @@ from expecta.common.errors import ImpossibleEvidenceError
 from expecta.expected.expected_output import ExpectedOutput
 from expecta.tables.encoder import Encoder
 
-MAX_EXPECTATIONS = 20_000  # of one question: beyond, some rows at random stand for all
+MAX_EXPECTATIONS = 100_000  # of one question: beyond, some rows at random stand for all
+MAX_PAIRS = 10_000_000  # of rows and parts of groups, for which it is asked whether they may meet
 
 
 class UncertainSums(NamedTuple):
     """Weights of rows that may belong to groups, and weighted outputs.  # (groups,) each.
 
-    Outputs are less the center of `TrainingOutputs`.
+    Outputs are less the center of `TrainingOutputs`. The others are the sums' variances and
+    covariance where some rows stand for all, otherwise zero.
     """
 
     weight: Floats
     output: Floats
+    weight_variance: Floats
+    covariance: Floats
+    output_variance: Floats
+
+    @classmethod
+    def of(cls, n_groups: int, *sums: Floats) -> UncertainSums:
+        """Take the first few; the others are zero."""
+        return cls(*sums, *np.zeros((len(cls._fields) - len(sums), n_groups)))
+
+    def sampling_variance(self, mean: Floats, total: Floats) -> Floats:
+        """Return what it adds to the variance of means, which divide sums by total weights."""
+        spread = self.output_variance - 2 * mean * self.covariance + mean**2 * self.weight_variance
+        return np.asarray(np.maximum(spread, 0.0) / total**2)
 
 
 class LeftOut(NamedTuple):
@@ -58,7 +73,7 @@ def uncertain_totals(
     """
     sizes = [len(cut.labels) for cut in cuts]
     n_groups = int(np.prod(sizes, dtype=np.int64))
-    nothing = UncertainSums(*np.zeros((2, n_groups)))
+    nothing = UncertainSums.of(n_groups)
     if rows is None or subject.samples_mean:
         return nothing
     groups: list[Facts] = []
@@ -75,9 +90,8 @@ def uncertain_totals(
     part = np.exp(population.scale - every.scale) * population.weight.sum() / every.weight.sum()
     (middle,) = every.means(subject, [()]).value
     weight = rows.weight * part * share
-    return UncertainSums(
-        weight, weight * (rows.output / rows.weight + np.nan_to_num(mean - middle))
-    )
+    output = weight * (rows.output / rows.weight + np.nan_to_num(mean - middle))
+    return UncertainSums.of(n_groups, weight, output)
 
 
 class _Part(NamedTuple):
@@ -93,38 +107,42 @@ def uncertain_sums(
     """Sum over rows that may belong to the groups of columns within a condition.
 
     ``sure`` is the group that each row is in for certain, or -1.  Cost: an expectation for each
-    row with missing cells that matter and each box of each group that it may be in, 20,000 at most.
+    row with missing cells that matter and each box of each group that it may be in; of more than
+    100,000, rows at random stand for all, and what that adds to the variance is told.
     """
-    sums = UncertainSums(*np.zeros((2, n_groups)))
+    nothing = UncertainSums.of(n_groups)
     outputs = TrainingOutputs.of(subject)
     if outputs is None or subject.samples_mean:
-        return sums
+        return nothing
     named = {variable for box in query.boxes for variable, _ in box} | {c.variable for c in cuts}
     codes = outputs.codes
     missing = np.any(codes[:, sorted(named)] < 0, axis=1) if named else np.zeros(0, np.bool_)
     if not np.any(missing):
-        return sums
+        return nothing
     rows = np.flatnonzero(missing & (sure < 0) & (outputs.weight > 0))
-    n_parts = len(query.boxes) * n_groups
-    times = max(len(rows) * n_parts / MAX_EXPECTATIONS, 1.0)  # how many rows each stands for
-    rows = np.random.default_rng(0).permutation(rows)[: int(len(rows) / times)]
-    if not len(rows) or not n_parts:
-        return sums
-    parts, codes = _parts(outputs, query, cuts, rows), codes[rows]
-    known = subject.circuit.log_prob(codes)
-    part, row = np.nonzero([_may_belong(facts, codes) for _, facts in parts])
-    if not len(row):
-        return sums
+    n_rows, n_parts = len(rows), len(query.boxes) * n_groups
+    rows = np.random.default_rng(0).permutation(rows)[: MAX_PAIRS // max(n_parts, 1)]
+    parts = _parts(outputs, query, cuts, rows)
+    may = np.array([_may_belong(facts, codes[rows]) for _, facts in parts], np.bool_)
+    n = int(np.searchsorted(np.cumsum(may.sum(axis=0)), MAX_EXPECTATIONS, "right")) if parts else 0
+    if not np.any(may[:, :n]):
+        return nothing
+    part, row = np.nonzero(may[:, :n])
+    times, rows = n_rows / n, rows[:n]  # how many rows each stands for
+    codes, known = codes[rows], subject.circuit.log_prob(codes[rows])
     evidence = subject.taken(_within_parts(codes[row], part, parts, subject.encoder))
     weight = np.exp(subject.circuit.log_prob(evidence) - known[row])
     weight *= times * outputs.weight[rows[row]]
     some = weight > 0
-    mean = subject.mean(evidence[some])[0] if np.any(some) else np.zeros(0)
-    group = np.array([each.group for each in parts])[part]
-    sums.weight[:] = np.bincount(group, weight, n_groups)
-    output = weight[some] * (mean - outputs.center)
-    sums.output[:] = np.bincount(group[some], output, n_groups)
-    return sums
+    output, group = np.zeros(len(row)), np.array([each.group for each in parts])[part]
+    if np.any(some):
+        output[some] = weight[some] * (subject.mean(evidence[some])[0] - outputs.center)
+    chance = 1.0 - 1.0 / times  # of a row to be left out
+    squares = (chance * a * b for a, b in ((weight, weight), (weight, output), (output, output)))
+    sums: Floats = np.zeros((5, n_groups))
+    for i, values in enumerate((weight, output, *squares)):
+        sums[i] = np.bincount(group, values, n_groups)
+    return UncertainSums(*sums)
 
 
 def _may_belong(facts: list[tuple[int, Bools, Floats]], codes: Ints) -> Bools:

@@ -314,7 +314,7 @@ class CircuitEstimator(ExpectedEstimator):
         fixed, coarse = self.density_ is self.density, kept.finer.coarse_rows(kept.codes)
         curves = column_curves(self.encoder_), column_curves(self.encoder_, knots=KNOTS)
         models: list[ExpectedModel] = []
-        choices: list[tuple[Density, Vtree, CircuitParts]] = []
+        choices: list[tuple[Density, CircuitParts]] = []
         with Progress("replicates", REPLICATES) as progress, threadpool_limits(1):
             for number, times in enumerate(replicate_weights(len(kept.weight), self.random_state)):
                 weight = kept.weight * times
@@ -322,15 +322,16 @@ class CircuitEstimator(ExpectedEstimator):
                     density = self.density_
                     if not fixed and kept.is_small:
                         density = learned_anew(density, coarse, weight, number)
-                    vtree = density.circuit.vtree
-                    choices.append((density, vtree, kept.rechosen(times, vtree, *curves)))
-                density, vtree, parts = choices[number % CHOICES]
+                    parts = kept.rechosen(times, density.circuit.vtree, *curves)
+                    choices.append((density, parts))
+                density, parts = choices[number % CHOICES]
                 other = copy(self)
                 other.target_scale_, other.mean_excess_ = parts.scaled.scale, parts.excess
                 if not fixed:
                     p = relearned(density, coarse, weight).circuit
                     other.refined_ = parts.finer.density(p)
-                g = parts.refitted(times, vtree, curves[0])
+                parts = parts.completed_anew(other.refined_.circuit, number)
+                g = parts.refitted(times, density.circuit.vtree, curves[0])
                 other.pair_ = Pair(other.refined_.circuit, g)
                 models.append(other._make_expected_model())
                 progress.advance()

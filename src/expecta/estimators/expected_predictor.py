@@ -173,6 +173,7 @@ class ExpectedPredictor(ExpectedEstimator):
             self.__dict__.pop(name, None)
         self.density_, self.template_, self.wrapped_ = density, template, wrapped
         self._calls, self.training_rows_ = calls, wrapped.training_rows
+        self._drawn = None if table_of_complete is table else table_of_complete
         self.n_features_in_ = len(table.names)
         if table.named:
             self.feature_names_in_ = np.array(table.names, object)
@@ -205,14 +206,12 @@ class ExpectedPredictor(ExpectedEstimator):
             )
         table = rows.to_table(self.encoder_)
         codes = self.density_.encoder_.codes(table)
-        complete = template.complete_rows(table)
-        X = template.complete(table, np.flatnonzero(complete))
-        table_of_complete = read_table(X)
+        complete = table if self._drawn is None else self._drawn
         models: list[ExpectedModel] = []
         with Progress("replicates", REPLICATES) as progress:
             for times in replicate_weights(len(rows), self.random_state):
                 density = relearned(self.density_, codes, rows.weight * times)
-                models.append(self._wrap(self._calls, density, table_of_complete, X, template))
+                models.append(self._wrap(self._calls, density, complete, table, template))
                 progress.advance()
         return models
 

@@ -5,18 +5,20 @@ exponential distribution. A few steps of EM move the density from where it is to
 rows say, and the circuit is grown anew with the penalty and number of splits that were chosen (of
 large tables its splits stay too). Up to 10,000 rows, what is chosen besides is chosen anew in ten
 replicates: the density's tree and number of states, and, where a logarithm was tried, the scale of
-the target; the others repeat these choices in turn. Choices take most of the time. The encoding and
-the folds stay, and the tree and number of states under a wrapped model
-(`python -m benchmarks.fit_errors`).
+the target; the others repeat these choices in turn. Incomplete rows are completed anew. Choices
+take most of the time. The encoding and the folds stay, and the tree and number of states under a
+wrapped model (`python -m benchmarks.fit_errors`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.circuits.regression import RegressionCircuit
 from expecta.circuits.vtree import Vtree
 from expecta.common.arrays import Floats, Ints
@@ -70,11 +72,15 @@ class CircuitParts(NamedTuple):
         if self.log is None or self.fit is None or not self.is_small:
             return self.chosen()
         target = self.scaled.centre + self.scaled.unit * self.scaled.y
-        training, fits = self.training._replace(weight=self._weight(times)), []
+        training, fits = self._training(times), []
         for parts in (self, self.log):
             folds = parts._grown(times, vtree, curves, fold=training.fold, keep_folds=True).folds
             fits.append(judge_scale(target, parts.scaled, training, folds, noise_curves, 0))
         return self.log if is_better(fits[1], fits[0]) else self
+
+    def completed_anew(self, p: ProbabilisticCircuit, seed: int) -> CircuitParts:
+        """Return the parts with other completions of incomplete rows."""
+        return self._replace(training=self.training.completed_anew(p, self.codes, seed))
 
     def in_units(self, g: RegressionCircuit) -> RegressionCircuit:
         """Return a circuit for the target as it was given, or for the logarithm of its mean."""
@@ -92,27 +98,30 @@ class CircuitParts(NamedTuple):
         """Whether the circuit is grown anew, on any vtree."""
         return len(self.weight) <= MAX_GROWN_ROWS and self.grown.n_kept is None
 
-    def _weight(self, times: Floats) -> Floats:
-        return self.training.weight * times[self.training.origin]
+    def _training(self, times: Floats) -> Training:
+        training = self.training
+        return training._replace(weight=training.weight * times[training.origin])
 
     def _grown(
         self, times: Floats, vtree: Vtree, curves: Sequence[Curve], **more: Any
     ) -> GrownCircuit:
-        training, grown, weight = self.training, self.grown, self._weight(times)
-        y = self.scaled.y.reshape(len(self.weight), -1)
-        if np.any(training.times > 1):
-            weight = training.given_target(y, grown.circuit, LOSSES[self.loss], weight)
+        training, grown = self._training(times), self.grown
+        weight, y = training.weight, self.scaled.y.reshape(len(self.weight), -1)
         same: dict[str, Any] = {"penalties": [grown.penalty], "max_splits": grown.n_splits}
-        return grow(
+        learn = partial(
+            grow,
             training.codes,
             y[training.origin],
             vtree=vtree,
             curves=curves,
             loss=self.loss,
-            weight=weight,
             **(same if self.is_small else {"like": grown}),
-            **more,
         )
+        if np.any(training.times > 1):
+            for _ in range(2):
+                rough = learn(weight=weight, exact=False).circuit
+                weight = training.given_target(y, rough, LOSSES[self.loss], weight)
+        return learn(weight=weight, **more)
 
 
 def replicate_weights(n_rows: int, seed: Any) -> Iterator[Floats]:

@@ -81,6 +81,14 @@ class Training(NamedTuple):
         codes, origin, weight = self.codes[kept], self.origin[kept], self.weight[kept]
         return Training(codes, origin, weight, fold, self.times[kept])
 
+    def completed_anew(self, p: ProbabilisticCircuit, codes: Ints, seed: int) -> Training:
+        """Return other completions of the table's rows, whose unknown cells are -1 in ``codes``."""
+        known, full = codes[self.origin], self.codes.copy()
+        incomplete = np.any(known < 0, axis=1)
+        if np.any(incomplete):
+            full[incomplete] = completed(p, known[incomplete], 1, seed)
+        return self._replace(codes=full)
+
     def given_target(self, y: Floats, g: RegressionCircuit, loss: Loss, before: Floats) -> Floats:
         """Weigh the completions of a row by how well they go with its target.
 

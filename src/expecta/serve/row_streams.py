@@ -332,9 +332,7 @@ class StreamAnswers:
         answering.set_result(None)
         try:
             while True:
-                piece = await self._piece(stream)
-                if answering.done():
-                    answering.result()  # rows at fault are told at once
+                piece = await self._next_piece(stream, answering)
                 for block in blocks.last() if piece is None else blocks.blocks(piece):
                     rows = await self.registry.reading.run(partial(blocks.read, block))
                     await answering
@@ -349,6 +347,20 @@ class StreamAnswers:
             raise
         finally:
             answering.cancel()
+
+    async def _next_piece(
+        self, stream: AsyncIterator[bytes], answering: asyncio.Future[None]
+    ) -> bytes | None:
+        """Return the next bytes; rows at fault are told at once, whether more arrive or not."""
+        arriving = asyncio.ensure_future(self._piece(stream))
+        try:
+            first: set[asyncio.Future[Any]] = {arriving, answering}
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            if answering.done():
+                answering.result()
+            return await arriving
+        finally:
+            arriving.cancel()
 
     async def _piece(self, stream: AsyncIterator[bytes]) -> bytes | None:
         """Return the next bytes of a request; None at its end."""
