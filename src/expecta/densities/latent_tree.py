@@ -316,19 +316,24 @@ class LatentTree(TreeLearner):
             score = float(np.average(scores, weights=weight))
             return StatesChoice(size, plan.pseudo_count, models, scores, score)
 
-        best = attempt(sizes[0], plan)
-        for size in sizes[1:]:
-            choice = attempt(size, plan)
-            if choice.score <= best.score:
-                break
-            best = choice
+        def climb(best: StatesChoice, plan: LearningPlan) -> StatesChoice:
+            for size in sizes:
+                if size > best.size:
+                    choice = attempt(size, plan)
+                    if choice.score <= best.score:
+                        break
+                    best = choice
+            return best
+
+        best = climb(attempt(sizes[0], plan), plan)
         if len(sizes) == 1:
             return best
         for pseudo_count in self._pseudo_counts()[1:]:
-            choice = attempt(best.size, plan._replace(pseudo_count=pseudo_count))
+            stronger = plan._replace(pseudo_count=pseudo_count)
+            choice = attempt(best.size, stronger)
             if choice.score <= best.score:
                 break
-            best = choice
+            best = climb(choice, stronger)  # it bears more states
         gain = best.scores - self._alone(parts)
         mean = np.average(gain, weights=weight)
         error = np.sqrt(weight @ (gain - mean) ** 2) / weight.sum()  # a weight is a repetition
