@@ -104,7 +104,7 @@ def test_a_row_has_one_answer_whatever_else_is_asked(classifier):
 @pytest.mark.parametrize("collide", [False, True])
 def test_equal_rows_are_found_though_keys_collide(monkeypatch, collide):
     if collide:
-        monkeypatch.setattr(quasi_sampling, "_row_keys", lambda codes, seed: codes[:, 0] % 2)
+        monkeypatch.setattr(quasi_sampling, "row_keys", lambda codes, seed: codes[:, 0] % 2)
     codes = np.random.default_rng(0).integers(-1, 3, (50, 3))
     rows, which = quasi_sampling.distinct_rows(codes)
     assert len(rows) == len(np.unique(codes, axis=0)) < 50

@@ -257,14 +257,16 @@ class ExpectedOutput(ABC):
     # -- by sampling ------------------------------------------------------------------
 
     def _mean(self, evidence: Evidence) -> Answer:
-        def draw(rows: Ints, counts: Ints, rng: np.random.Generator) -> Floats:
+        s = self.sampling
+        rng = s.rng()
+
+        def draw(rows: Ints, counts: Ints) -> Floats:
             codes = self.circuit.sample(int(counts.max()), given=evidence[rows], seed=rng)
             keep = np.arange(codes.shape[1])[None] < counts[:, None]
             return self.outputs(codes[keep], rng)[:, None]
 
-        s = self.sampling
         scale = np.array([s.scale])
-        sampled = sample_means(draw, len(evidence), scale, s.rtol, s.max_samples, s.rng())
+        sampled = sample_means(draw, len(evidence), scale, s.rtol, s.max_samples)
         return sampled.mean[:, 0], sampled.error[:, 0]
 
     def _variance(self, evidence: Evidence) -> Answer:

@@ -19,13 +19,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DeviceError
 from expecta.common.kernels import kernel
 from expecta.common.progress import Progress
+from expecta.common.row_random import Words, row_keys, scrambled
 from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
 from expecta.engine.cuda import choice
@@ -42,8 +42,6 @@ SAMPLES_PER_SLOPE = 8  # at least, so that what the margin explains is not chanc
 BITS = 30  # of a number
 MIN_THREADED_NUMBERS = 1 << 17
 MIN_CARD_WORK = 1e5  # samples times trees from which device="auto" takes a card: docs/gpu.md
-
-Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +103,7 @@ def quasi_means(
     todo = np.arange(len(codes))
     centre = function.respond(expected)  # so that squares do not cancel
     sampling = _Sampling(
-        circuit, codes, _row_keys(codes, seed), n_replicates, function, centre, expected
+        circuit, codes, row_keys(codes, seed), n_replicates, function, centre, expected
     )
     sums = _Sums.zeros(len(codes), n_replicates, len(scale), expected.shape[1])
     with Progress("samples", None) as progress:
@@ -277,34 +275,18 @@ class _Sums(NamedTuple):
 
 def distinct_rows(codes: Ints) -> tuple[Ints, Ints]:
     """Return the different rows of evidence, in some order, and which of them each row is."""
-    _, first, which = np.unique(_row_keys(codes, 0), return_index=True, return_inverse=True)
+    _, first, which = np.unique(row_keys(codes, 0), return_index=True, return_inverse=True)
     rows = codes[first]
     if not np.array_equal(rows[which], codes):  # two rows with one key
         rows, which = np.unique(codes, axis=0, return_inverse=True)
     return rows, which.ravel()
 
 
-def _row_keys(codes: Ints, seed: int) -> Words:
-    """Return a number of each row of evidence that looks random.  # (rows,)."""
-    keys = np.full(len(codes), seed % (1 << 64), np.uint64)
-    for column in codes.T:
-        keys = _mixed(keys + column.astype(np.int64).view(np.uint64))
-    return keys
-
-
-def _mixed(x: Words) -> Words:
-    """Scramble the bits of numbers: the generator SplitMix64 at these states."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
 def _shifted(net: Words, keys: Words, replicates: int) -> Floats:
     """Return the points of each row, replicate by replicate.  # (rows · points, dimensions)."""
     dimensions = net.shape[1]
-    which = _mixed(np.arange(replicates * dimensions, dtype=np.uint64))
-    shift = (_mixed(keys[:, None] ^ which) >> np.uint64(64 - BITS)).reshape(-1, dimensions)
+    which = scrambled(np.arange(replicates * dimensions, dtype=np.uint64))
+    shift = (scrambled(keys[:, None] ^ which) >> np.uint64(64 - BITS)).reshape(-1, dimensions)
     numbers = np.empty((len(shift) * len(net), dimensions))
     parts = min(current().n_threads(), len(shift)) if numbers.size > MIN_THREADED_NUMBERS else 1
     cuts = [len(shift) * part // parts for part in range(parts + 1)]

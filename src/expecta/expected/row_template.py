@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
+from expecta.common.row_random import RowRandom
 from expecta.densities.density import Density
 from expecta.readers import frames
 from expecta.tables.cells import Cells
@@ -165,7 +166,12 @@ class RowTemplate:
         return frames.put_columns(frames.take(self.rows, np.zeros(len(rows), np.intp)), columns)
 
     def filled(
-        self, table: Table, rows: Ints, codes: Ints, density: Density, rng: np.random.Generator
+        self,
+        table: Table,
+        rows: Ints,
+        codes: Ints,
+        density: Density,
+        rng: np.random.Generator | RowRandom,
     ) -> Any:
         """Return rows as the model takes them, their missing cells filled with values of a density.
 
@@ -193,7 +199,8 @@ class RowTemplate:
             if i in self._rare:
                 rare, share = self._rare[i]
                 some = codes[:, variable] == len(column.values)
-                values[some] = rng.choice(rare, np.count_nonzero(some), p=share)
+                which = np.searchsorted(np.cumsum(share), rng.random(len(some))[some], "right")
+                values[some] = np.asarray(rare)[np.minimum(which, len(rare) - 1)]
             # a category that the density does not know counts as unknown
             known = (cells.known & (column.encode(cells) >= 0))[rows]
             if known.any():
@@ -241,7 +248,11 @@ def evenly(size: int, n: int) -> Ints:
 
 
 def _among(
-    seen: Floats, column: Column, codes: Ints, drawn: Floats, rng: np.random.Generator
+    seen: Floats,
+    column: Column,
+    codes: Ints,
+    drawn: Floats,
+    rng: np.random.Generator | RowRandom,
 ) -> Floats:
     """Return numbers that were seen in the bins, and those drawn where there are none."""
     bins = column.encode(Cells(column.name, column.kind, "", seen, zone=column.zone))

@@ -15,7 +15,7 @@ FIRST_SAMPLES = 64  # per row, before it is known how many are needed
 FIXED_SAMPLES = 4096  # per row, for spreads and distributions
 MAX_BATCH_ROWS = 100_000  # rows that a model is given at a time
 
-Draw: TypeAlias = Callable[[Ints, Ints, np.random.Generator], Floats]
+Draw: TypeAlias = Callable[[Ints, Ints], Floats]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,6 @@ def sample_means(
     scale: Floats,
     rtol: float,
     max_samples: int,
-    rng: np.random.Generator,
     control: ControlVariate | None = None,
 ) -> SampledMeans:
     """Estimate the mean of each row by sampling.
@@ -90,7 +89,7 @@ def sample_means(
     Parameters
     ----------
     draw
-        ``draw(rows, counts, rng)`` returns so many outputs of each of these rows, one row
+        ``draw(rows, counts)`` returns so many outputs of each of these rows, one row
         after the other.  # (sum of counts, outputs)
     scale
         What a relative error is relative to, at least.  # (outputs,)
@@ -106,7 +105,7 @@ def sample_means(
             for rows in row_batches(todo, wanted[todo]):
                 counts = wanted[rows]
                 progress.advance(int(counts.sum()))
-                values = draw(rows, counts, rng)
+                values = draw(rows, counts)
                 row = np.repeat(rows, counts)
                 first = np.cumsum(counts) - counts
                 fresh = count[rows] == 0

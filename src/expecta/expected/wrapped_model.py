@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
+from expecta.common.row_random import RowRandom, row_keys, scrambled
 from expecta.common.trust import Trust
 from expecta.densities.density import Density
 from expecta.expected.additive_margin import AdditiveMargin
@@ -235,16 +236,31 @@ class WrappedModel(ExpectedModel):
         if self.values_decide:
             return self._quasi_sampled(rows.codes[which], with_control, spread)
         codes, offset = rows.codes[which], self._offset(rows, which)
+        keys = row_keys(codes, self._seed())
+        n_drawn = np.zeros(len(codes), np.int64)
+        n_nodes = len(self.density.circuit.vtree)
 
-        def draw(some: Ints, counts: Ints, rng: np.random.Generator) -> Floats:
-            drawn = self.density.circuit.sample(int(counts.max()), given=codes[some], seed=rng)
-            keep = np.arange(drawn.shape[1])[None] < counts[:, None]
+        def draw(some: Ints, counts: Ints) -> Floats:
+            """Draw by the evidence of a row and the seed alone: not by what else is asked."""
+            n = int(counts.max())
+            number = n_drawn[some, None] + np.arange(n)
+            n_drawn[some] += counts
+            key = scrambled(scrambled(number.view(np.uint64)) ^ keys[some, None])
+            random = RowRandom(key.ravel())
+            drawn = self.density.circuit.sample_at(
+                n, codes[some], lambda a, b: random.uniform(n_nodes, slice(a, b))
+            ).reshape(len(some), n, -1)
+            keep = np.arange(n)[None] < counts[:, None]
             if self._ask_model is None:
                 assert self.route is not None
                 margin = self.route.margin.mean(drawn[keep])
                 return self.respond(margin + offset[np.repeat(some, counts)])
             filled = self.template.filled(
-                rows.table, which[np.repeat(some, counts)], drawn[keep], self.density, rng
+                rows.table,
+                which[np.repeat(some, counts)],
+                drawn[keep],
+                self.density,
+                RowRandom(key[keep], n_nodes),
             )
             return self._ask_model(filled)
 
@@ -254,10 +270,7 @@ class WrappedModel(ExpectedModel):
             if form.link in ("logistic", "softmax", "exp"):
                 margin = centre_margins(form, self._margin(rows, which))
                 control = ControlVariate(partial(invert_link, form), margin)
-        rng = np.random.default_rng(self._random_state)
-        return sample_means(
-            draw, len(which), self.scale, self._rtol, self._max_samples, rng, control
-        )
+        return sample_means(draw, len(which), self.scale, self._rtol, self._max_samples, control)
 
     @property
     def values_decide(self) -> bool:
@@ -268,7 +281,7 @@ class WrappedModel(ExpectedModel):
         """Sample what was read of the model; equal rows once, and each by its evidence alone."""
         assert self.route is not None
         distinct, which = distinct_rows(codes)
-        margin, seed = self.route.margin, self._random_state
+        margin = self.route.margin
         link = "identity" if self.margins_only else self.route.form.link
         sampled = quasi_means(
             self.density.circuit,
@@ -278,10 +291,14 @@ class WrappedModel(ExpectedModel):
             self.scale,
             self._rtol,
             self._max_samples,
-            int(np.random.default_rng().integers(1 << 62)) if seed is None else seed,
+            self._seed(),
             min_samples=SAMPLES_FOR_SPREAD if spread else 0,
         )
         return sampled.take(which)
+
+    def _seed(self) -> int:
+        seed = self._random_state
+        return int(np.random.default_rng().integers(1 << 62)) if seed is None else seed
 
     def margin(self, rows: ModelRows) -> Floats:
         """Compute the expected margin of each row. Exact.  # (rows, outputs)."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
+from expecta.common.row_random import RowRandom
 from expecta.common.text import suggestion
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column
@@ -95,7 +96,7 @@ class CategoryColumn(Column):
         table = np.array([rest if code is None else code for code in known] + [-1], np.int32)
         return table[codes]
 
-    def decode(self, codes: Ints, rng: np.random.Generator | None) -> Any:
+    def decode(self, codes: Ints, rng: np.random.Generator | RowRandom | None) -> Any:
         """Return the categories, None where unknown."""
         rest = [self.labels[-1]] if self.other else []
         table = np.empty(self.cardinality + 1, object)

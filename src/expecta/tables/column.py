@@ -11,6 +11,7 @@ import numpy as np
 
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
+from expecta.common.row_random import RowRandom
 from expecta.tables.cells import Cells
 from expecta.tables.scalars import Scalar, is_missing, number
 
@@ -111,7 +112,7 @@ class Column:
             )
         return np.full(len(cells), -1, np.int32)
 
-    def decode(self, codes: Ints, rng: np.random.Generator | None) -> Any:
+    def decode(self, codes: Ints, rng: np.random.Generator | RowRandom | None) -> Any:
         """Return cells for values: floats with NaN, or objects with None.
 
         Parameters
@@ -269,7 +270,7 @@ class CodeColumn(Column):
             cells.as_numbers("number")[:, None], np.array([self.cardinality]), [self.name], unseen
         )[:, 0]
 
-    def decode(self, codes: Ints, rng: np.random.Generator | None) -> Any:
+    def decode(self, codes: Ints, rng: np.random.Generator | RowRandom | None) -> Any:
         """Return the integers as floats, NaN where unknown."""
         return np.where(codes < 0, np.nan, codes.astype(np.float64))
 
@@ -343,7 +344,7 @@ class MissingIsValueColumn(Column):
         codes[~cells.known] = self.missing
         return codes
 
-    def decode(self, codes: Ints, rng: np.random.Generator | None) -> Any:
+    def decode(self, codes: Ints, rng: np.random.Generator | RowRandom | None) -> Any:
         """Return cells for values: NaN or None where it is missing or unknown."""
         return self.known.decode(np.where(codes == self.missing, -1, codes), rng)
 

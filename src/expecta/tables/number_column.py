@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc
+from scipy.special import betainc, betaincinv
 
 from expecta.common.arrays import Floats, Ints
+from expecta.common.row_random import RowRandom
 from expecta.tables.bins import Sample, bin_edges
 from expecta.tables.cells import Cells
 from expecta.tables.column import Column, closed_ends
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from expecta.tables.table_sketch import ColumnSketch
 
 MAX_EXACT = 2.0**53  # from here on floats are further than 1 apart
+QUANTILES = 128  # of a bin that are kept
 DEFAULT_BINS = 8, 32  # smallest and largest default of max_bins
 
 
@@ -71,24 +73,30 @@ class NumberColumn(Column):
         codes[np.isnan(numbers)] = -1
         return codes
 
-    def decode(self, codes: Ints, rng: np.random.Generator | None) -> Any:
+    def decode(self, codes: Ints, rng: np.random.Generator | RowRandom | None) -> Any:
         """Return the mean of each bin, or a random number like those that were in it.
 
         Random numbers follow the beta distribution between the ends of the bin that has the bin's
-        mean and spread; whole ones are rounded from half a step beyond the ends.
+        mean and spread; whole ones are rounded from half a step beyond the ends. Those of a
+        `RowRandom` follow straight lines between its quantiles, each 1/128 of the bin.
         """
         known = codes >= 0
         code = codes[known]
         out = np.full(len(codes), np.nan)
         out[known] = self.means[code]
         if rng is not None:
-            unit, start, span, first, second = self._within
+            unit, start, span, *shape = self._within
             wide = self.highs > self.lows
-            code = code[wide[code]]
-            draw = (start[code] + span[code] * rng.beta(first[code], second[code])) * unit[code]
+            some = known & wide[codes]
+            code = codes[some]
+            if isinstance(rng, RowRandom):
+                drawn = self._quantiles(code, rng.random(len(codes))[some])
+            else:
+                drawn = rng.beta(*(of_bin[code] for of_bin in shape))
+            draw = (start[code] + span[code] * drawn) * unit[code]
             if self.step:
                 draw = np.rint(draw / self.step) * self.step
-            out[known & wide[codes]] = np.clip(draw, self.lows[code], self.highs[code])
+            out[some] = np.clip(draw, self.lows[code], self.highs[code])
         grid = {"date": DAY, "integer": 1}.get(self.kind, 0)
         return np.rint(out / grid) * grid if grid else out
 
@@ -119,6 +127,19 @@ class NumberColumn(Column):
         told = self.stds > 0
         first, second = (np.where(told, m * strength, 1.0) for m in (middle, 1 - middle))
         return unit, start, span, first, second
+
+    @cached_property
+    def _beta_quantiles(self) -> Floats:
+        """Where so many even shares of each bin end, from 0 to 1.  # (bins, levels)."""
+        *_, first, second = self._within
+        levels = np.linspace(0.0, 1.0, QUANTILES + 1)
+        return np.asarray(betaincinv(first[:, None], second[:, None], levels))
+
+    def _quantiles(self, code: Ints, level: Floats) -> Floats:
+        """Return the quantiles of bins at levels below 1."""
+        part = (QUANTILES * level).astype(np.int64)
+        low, high = self._beta_quantiles[code, part], self._beta_quantiles[code, part + 1]
+        return np.asarray(low + (QUANTILES * level - part) * (high - low))
 
     def below(self, number: float, *, inclusive: bool = True) -> Floats:
         """Return the share of each bin that lies below a number, or is it.
