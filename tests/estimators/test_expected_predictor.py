@@ -297,15 +297,15 @@ def test_any_model_is_sampled_within_its_standard_error():
     frame, y = table(kind="numeric")
     rng = np.random.default_rng(1)
     model = KNeighborsRegressor(3).fit(frame, y)
-    expected = ExpectedPredictor(model, ChowLiu(), rtol=0.01).fit(frame)
+    expected = ExpectedPredictor(model, ChowLiu(), rtol=0.015).fit(frame)
     assert "sampled" in expected.explain_exactness()
     some = holes(frame, rng)
     obvious = enumerated(model, expected, some, of("predict"))[:, 0]
     squares = enumerated(model, expected, some, lambda m, f: of("predict")(m, f) ** 2)[:, 0]
     mean, std, error = expected.predict(some, return_std=True, return_error=True)
     assert np.all(np.abs(mean - obvious) <= 5 * error)
-    assert np.all(error <= 0.01005 * np.maximum(np.abs(mean), y.std()))
-    np.testing.assert_allclose(std, np.sqrt(squares - obvious**2), rtol=0.15, atol=0.02)
+    assert np.all(error <= 0.01508 * np.maximum(np.abs(mean), y.std()))
+    np.testing.assert_allclose(std, np.sqrt(squares - obvious**2), rtol=0.2, atol=0.02)
     np.testing.assert_array_equal(mean, expected.predict(some))  # the same draws
     with pytest.raises(TypeError, match="KNeighborsRegressor is not known"):
         expected.decision_function(some)
