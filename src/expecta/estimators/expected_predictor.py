@@ -67,7 +67,7 @@ class ExpectedPredictor(ExpectedEstimator):
     >>> model = LinearRegression().fit(X, X[:, 0] + 10 * X[:, 1])
     >>> expected = ExpectedPredictor(model).fit(X)
     >>> expected.predict([[np.nan, np.nan], [2.0, np.nan], [2.0, 2.0]]).round(1).tolist()
-    [16.6, 21.7, 22.0]
+    [16.7, 21.6, 22.0]
     """
 
     template_: RowTemplate
