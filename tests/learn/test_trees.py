@@ -442,7 +442,7 @@ def test_learning_finds_the_clusters(batch_size):
     layout = TreeLayout(tree, np.full(5, 2, np.int32), cards)
     table = TreeRows(tree, cards, codes.astype(np.int32), np.ones(600))
     marginals = [np.full(2, 0.5)] * 5
-    prior = LatentPrior(layout, marginals, np.zeros(5, int), 0.5, 0.0)
+    prior = LatentPrior(layout, marginals, np.zeros(5, int), 0.5, 0.0, no_spikes(marginals))
     starts = [prototype_start(layout, marginals, table, rng) for _ in range(3)]
     for theta in starts:
         np.testing.assert_allclose(layout.normalised(theta), theta)
@@ -482,6 +482,10 @@ def test_added_counts():
     np.testing.assert_allclose(theta, [1.0, 1.0, *marginals[0], *marginals[1]])
 
 
+def no_spikes(marginals):
+    return [np.zeros(len(marginal), bool) for marginal in marginals]
+
+
 def smooth_table(counts, marginal, ordered, pseudo_count, smoothing):
     """The table of a smooth leaf by its formulas, with distributions of SciPy."""
     share = marginal[:ordered] / marginal[:ordered].sum()
@@ -506,7 +510,9 @@ def test_smooth_leaves_are_drawn_to_normal_curves_of_their_own(ordered, smoothin
     rng = np.random.default_rng(ordered)
     layout = TreeLayout(chain(2), np.array([4, 4]), np.array([9, 3]))
     marginals = [rng.dirichlet(np.full(9, 5.0)), np.array([0.5, 0.3, 0.2])]
-    prior = LatentPrior(layout, marginals, np.array([ordered, 0]), 2.0, smoothing)
+    prior = LatentPrior(
+        layout, marginals, np.array([ordered, 0]), 2.0, smoothing, no_spikes(marginals)
+    )
     counts = rng.gamma(1.0, 4.0, layout.size)
     theta = prior.maximise(counts, np.zeros(layout.size))
     np.testing.assert_allclose(layout.normalised(theta), theta)
@@ -525,9 +531,25 @@ def test_smooth_leaves_are_drawn_to_normal_curves_of_their_own(ordered, smoothin
     )
 
 
+@pytest.mark.parametrize("spike", [0, 4, 7])
+def test_spikes_are_no_part_of_the_curve(spike):
+    """They are as values beside the bins, wherever they lie among them."""
+    rng = np.random.default_rng(spike)
+    layout = TreeLayout(chain(1), np.array([4]), np.array([9]))
+    marginal, counts = rng.dirichlet(np.full(9, 5.0)), rng.gamma(1.0, 4.0, layout.size)
+    spikes = [np.arange(9) == spike]
+    theta = LatentPrior(layout, [marginal], np.array([8]), 2.0, 100.0, spikes).maximise(
+        counts, np.zeros(layout.size)
+    )
+    order = np.array([*[b for b in range(8) if b != spike], spike, 8])
+    expected = smooth_table(layout.values(counts, 0)[:, order], marginal[order], 7, 2.0, 100.0)
+    np.testing.assert_allclose(layout.values(theta, 0)[:, order], expected, rtol=1e-9)
+
+
 def test_leaves_yield_where_rows_are_many_and_no_value_is_impossible():
     layout = TreeLayout(chain(1), np.array([2]), np.array([12]))
-    prior = LatentPrior(layout, [np.full(12, 1 / 12)], np.array([12]), 2.0, 100.0)
+    marginals = [np.full(12, 1 / 12)]
+    prior = LatentPrior(layout, marginals, np.array([12]), 2.0, 100.0, no_spikes(marginals))
     counts = np.zeros(layout.size)
     layout.values(counts, 0)[0, [0, 11]] = 1e9  # far from normal
     layout.values(counts, 0)[1, 0] = 1e3
@@ -543,7 +565,7 @@ def test_clamped_states_keep_their_values():
     codes = random_rows(rng, cards, 300, 0.1)
     table = TreeRows(tree, cards, codes, np.ones(300))
     marginals = [np.full(c, 1 / c) for c in cards]
-    prior = LatentPrior(layout, marginals, np.array([0, 10, 0]), 2.0, 100.0)
+    prior = LatentPrior(layout, marginals, np.array([0, 10, 0]), 2.0, 100.0, no_spikes(marginals))
     theta = first = prototype_start(layout, marginals, table, rng)
     np.testing.assert_allclose(layout.normalised(theta), theta)
     for _ in range(5):
@@ -569,7 +591,7 @@ def test_clamped_neighbours_match_the_rows():
     layout = TreeLayout(tree, np.array([4, 4, 2], np.int32), cards)
     table = TreeRows(tree, cards, codes.astype(np.int32), np.ones(2000))
     marginals = [np.full(c, 1 / c) for c in cards]
-    prior = LatentPrior(layout, marginals, np.array([0, 0, 9]), 0.0, 100.0)
+    prior = LatentPrior(layout, marginals, np.array([0, 0, 9]), 0.0, 100.0, no_spikes(marginals))
     start = prototype_start(layout, marginals, table, rng)
     schedule = EMSchedule(max_epochs=300, tolerance=1e-9)
     model = learn(layout, [start], EMProblem(prior, table, None, schedule, lambda _: None), rng)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from expecta.common.arrays import Floats, Ints
+from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.checks import check_integer, check_number
 from expecta.densities.density_learner import LearningOutcome, LearningTask, independent_scores
 from expecta.densities.tree_learner import TreeLearner
@@ -29,6 +29,7 @@ MAX_LARGE_CELLS = 400_000  # ... and the table is no larger: they cost most
 MAX_BINS = 32  # of the default encoder: smooth leaves can afford them
 MAX_EDGE_BINS = 12  # that information is counted over
 MAX_CLAMPED = 8  # values of a column with states of their own
+SPIKE = 4.0  # times the rows of a bin on average, that a single number has
 PSEUDO_COUNT = 2.0  # with columns of numbers, ...
 PSEUDO_COUNTS = 0.1, 2.0  # ... and to try without
 FOLDS, FOLD_EPOCHS = 5, 30  # of cross-validation, and over all rows after a choice
@@ -229,7 +230,17 @@ class LatentTree(TreeLearner):
     ) -> LatentPrior:
         smoothing = check_number("smoothing", self.smoothing)
         ordered = self._ordered[layout.tree.variable]
-        return LatentPrior(layout, marginals, ordered, pseudo_count, smoothing)
+        spikes = list(map(self._spikes, layout.tree.variable.tolist(), ordered.tolist()))
+        return LatentPrior(layout, marginals, ordered, pseudo_count, smoothing, spikes)
+
+    def _spikes(self, variable: int, n_bins: int) -> Bools:
+        """Whether each value is a single number that far more rows have than a bin on average."""
+        column = self.encoder_.columns_[variable]
+        spikes = np.zeros(column.cardinality, np.bool_)
+        if n_bins:
+            counts, plain = self.value_counts_[variable][:n_bins], column.plain
+            spikes[:n_bins] = (plain.lows == plain.highs) & (counts > SPIKE * counts.mean())
+        return spikes
 
     def _pseudo_counts(self) -> Sequence[float]:
         """Return what to try, the weakest first."""

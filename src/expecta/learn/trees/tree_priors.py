@@ -13,7 +13,8 @@ A prior adds rows to every distribution. Where states are hidden, it adds to
 
   where v is the mean variance within states; ``smoothing`` rows are then spread as
   Φ((e_(b+1) − m) / s) − Φ((e_b − m) / s). So many bins cost two parameters where rows are few,
-  and are free where rows are many.
+  and are free where rows are many. A *spike*, a single number that far more rows have than others
+  (zeros, for example), is no part of the curve: it keeps its share of the state's rows.
 
 The first K states are shared by all nodes. A node with more has *clamped* states: each emits one
 value for certain, and keeps it.
@@ -30,7 +31,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.special import ndtri
 
-from expecta.common.arrays import Floats, Ints
+from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.kernels import helper, kernel
 from expecta.learn.trees.layout import TreeLayout
 
@@ -88,6 +89,7 @@ class _Curves(NamedTuple):
     marginal: Floats
     score: Floats  # mean normal score of a bin
     edge: Floats  # normal score of its upper end
+    spike: Bools  # which values are no part of a curve
 
 
 class _Strengths(NamedTuple):
@@ -113,6 +115,8 @@ class LatentPrior:
         Rows added to transitions and categories.
     smoothing
         Rows added to bins of numbers.
+    spikes
+        Which values of each node hold one number that many rows have, in the nodes' order.
     """
 
     layout: TreeLayout
@@ -120,6 +124,7 @@ class LatentPrior:
     ordered: Ints
     pseudo_count: float
     smoothing: float
+    spikes: Sequence[Bools]
 
     def maximise(self, counts: Floats, theta: Floats) -> Floats:
         """Return parameters. Cost: linear in their number."""
@@ -133,25 +138,29 @@ class LatentPrior:
     @cached_property
     def _curves(self) -> _Curves:
         ordered = np.asarray(self.ordered, np.int64).tolist()
-        edges, scores = zip(*map(_normal_scores, self.marginals, ordered), strict=True)
+        of_node = map(_normal_scores, self.marginals, ordered, self.spikes)
+        edges, scores = zip(*of_node, strict=True)
         return _Curves(
             start=np.concatenate([[0], np.cumsum([len(m) for m in self.marginals])]),
             ordered=np.array(ordered),
             marginal=np.concatenate(self.marginals),
             score=np.concatenate(scores),
             edge=np.concatenate(edges),
+            spike=np.concatenate(self.spikes),
         )
 
 
-def _normal_scores(marginal: Floats, ordered: int) -> tuple[Floats, Floats]:
-    """Return the normal scores of the bins' upper ends, and their mean scores."""
+def _normal_scores(marginal: Floats, ordered: int, spike: Bools) -> tuple[Floats, Floats]:
+    """Return the normal scores of the bins' upper ends, and their mean scores, without spikes."""
     edge, score = np.zeros((2, len(marginal)))
     if ordered:
-        share = marginal[:ordered] / marginal[:ordered].sum()
+        share = np.where(spike, 0.0, marginal)[:ordered]
+        share /= share.sum()
         edge[:ordered] = ndtri(np.minimum(np.cumsum(share), 1.0))
-        edge[ordered - 1] = np.inf
+        edge[np.flatnonzero(share)[-1] : ordered] = np.inf
         height = np.exp(-(edge[:ordered] ** 2) / 2) / math.sqrt(2 * math.pi)
-        score[:ordered] = -np.diff(height, prepend=0.0) / share
+        gain = -np.diff(height, prepend=0.0)
+        np.divide(gain, share, out=score[:ordered], where=share > 0)
     return edge, score
 
 
@@ -185,7 +194,8 @@ def _maximise(
                 to[s, b] = table[s, b] + strengths.pseudo_count * marginal[b]
         if ordered and k > 1:
             bins = slice(first, first + ordered)
-            _smooth(table, curves.score[bins], curves.edge[bins], strengths.smoothing, to)
+            shape = curves.score[bins], curves.edge[bins], curves.spike[bins]
+            _smooth(table, shape, strengths.smoothing, to)
         _divide(to)
 
 
@@ -220,29 +230,38 @@ def _transitions(counts: Floats, strengths: _Strengths, out: Floats) -> None:
 
 
 @helper
-def _smooth(counts: Floats, score: Floats, edge: Floats, smoothing: float, out: Floats) -> None:
+def _smooth(
+    counts: Floats, shape: tuple[Floats, Floats, Bools], smoothing: float, out: Floats
+) -> None:
     """Add to the bins of each state a normal curve with the state's mean and spread.
 
-    Other values, such as "missing", keep their share of the state's rows.
+    Spikes and other values, such as "missing", keep their share of the state's rows.
     """
+    score, edge, spike = shape
     (k, card), n_bins = counts.shape, len(score)
     rows, mean, spread = np.zeros(k), np.zeros(k), np.zeros(k)
     for s in range(k):
         for b in range(n_bins):
-            rows[s] += counts[s, b]
-            mean[s] += counts[s, b] * score[b]
+            if not spike[b]:
+                rows[s] += counts[s, b]
+                mean[s] += counts[s, b] * score[b]
         mean[s] /= rows[s] + MEAN_ROWS
         for b in range(n_bins):
-            spread[s] += counts[s, b] * (score[b] - mean[s]) ** 2
+            if not spike[b]:
+                spread[s] += counts[s, b] * (score[b] - mean[s]) ** 2
     total = rows.sum()
     pooled = max(spread.sum() / total, MIN_SPREAD) if total > 0.0 else 1.0
     for s in range(k):
         variance = (spread[s] + SPREAD_ROWS * pooled) / (rows[s] + SPREAD_ROWS)
         scale = 1.0 / math.sqrt(2.0 * variance)
-        others = counts[s, n_bins:].sum()
+        others = 0.0
+        for b in range(card):
+            if b >= n_bins or spike[b]:
+                others += counts[s, b]
         per_row = smoothing / max(rows[s] + others, 1.0)
-        for b in range(n_bins, card):
-            out[s, b] += per_row * counts[s, b]
+        for b in range(card):
+            if b >= n_bins or spike[b]:
+                out[s, b] += per_row * counts[s, b]
         left, below = smoothing - per_row * others, 0.0
         for b in range(n_bins):
             up_to = 0.5 * math.erfc((mean[s] - edge[b]) * scale)
