@@ -10,7 +10,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor
 from expecta import ExpectedPredictor, LatentTree, Vtree, config_context, random_probabilistic
 from expecta.circuits import independent
 from expecta.common.errors import DeviceError
-from expecta.engine.boxes import BoxExpectation, BoxSum, runs
+from expecta.engine.boxes import BoxExpectation, BoxSum
 from expecta.engine.cuda import card_work
 from expecta.expected import card_points, quasi_sampling
 from expecta.expected.leaf_masks import LeafMasks
@@ -18,25 +18,14 @@ from expecta.expected.quasi_sampling import MarginFunction, quasi_means
 from expecta.readers.forms import Form
 from expecta.readers.model_links import apply_link
 from host_device import HostDevice, LostDevice, need_compiler
+from leaf_boxes import random_boxes
 
 
 def _trees(rng, cards, count, outputs):
     """Trees of random cuts over random variables; every fifth has over 64 leaves, a few one."""
     trees = []
     for number in range(count):
-        boxes = [{}]
-        for _ in range(90 if number % 5 == 4 else rng.integers(0, 9)):
-            box = boxes.pop(rng.integers(len(boxes)))
-            v = int(rng.integers(len(cards)))
-            allowed = np.zeros(cards[v], bool)
-            spans = box.get(v, (0, int(cards[v])))
-            for low, high in zip(spans[::2], spans[1::2], strict=True):
-                allowed[low:high] = True
-            yes = allowed & (rng.random(cards[v]) < 0.5)
-            if not yes.any() or np.array_equal(yes, allowed):
-                boxes.append(box)
-            else:
-                boxes += [box | {v: runs(yes)}, box | {v: runs(allowed & ~yes)}]
+        boxes = random_boxes(rng, cards, 90 if number % 5 == 4 else rng.integers(0, 9))
         values = rng.normal(size=(len(boxes), outputs)) * (rng.random(outputs) < 0.6)
         trees.append(list(zip(boxes, values, strict=True)))
     bias, cards = rng.normal(size=outputs), np.asarray(cards)

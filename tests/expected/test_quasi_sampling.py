@@ -9,10 +9,11 @@ from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegress
 from sklearn.tree import DecisionTreeRegressor
 
 from expecta import ChowLiu, ExpectedPredictor, config_context
-from expecta.engine.boxes import BoxSum, runs
+from expecta.engine.boxes import BoxSum
 from expecta.expected import quasi_sampling
 from expecta.expected.leaf_masks import LeafMasks
 from expecta.expected.quasi_sampling import MarginFunction, quasi_means
+from leaf_boxes import random_boxes
 
 
 def table(n=300, seed=0):
@@ -45,19 +46,7 @@ def random_trees(draw):
     outputs = int(rng.integers(1, 4))
     trees = []
     for _ in range(rng.integers(1, 6)):
-        boxes = [{}]
-        for _ in range(rng.integers(0, 90)):
-            box = boxes.pop(rng.integers(len(boxes)))
-            v = int(rng.integers(len(cards)))
-            allowed = np.zeros(cards[v], bool)
-            spans = box.get(v, (0, int(cards[v])))
-            for low, high in zip(spans[::2], spans[1::2], strict=True):
-                allowed[low:high] = True
-            yes = allowed & (rng.random(cards[v]) < 0.5)
-            if not yes.any() or np.array_equal(yes, allowed):
-                boxes.append(box)
-            else:
-                boxes += [box | {v: runs(yes)}, box | {v: runs(allowed & ~yes)}]
+        boxes = random_boxes(rng, cards, rng.integers(0, 90))
         values = rng.normal(size=(len(boxes), outputs)) * (rng.random(outputs) < 0.7)
         trees.append(list(zip(boxes, values, strict=True)))
     codes = np.stack([rng.integers(0, card, 40) for card in cards], axis=1)
