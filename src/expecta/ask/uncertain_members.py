@@ -121,10 +121,12 @@ def uncertain_sums(
         return nothing
     rows = np.flatnonzero(missing & (sure < 0) & (outputs.weight > 0))
     n_rows, n_parts = len(rows), len(query.boxes) * n_groups
-    rows = np.random.default_rng(0).permutation(rows)[: MAX_PAIRS // max(n_parts, 1)]
+    if not n_rows or not 0 < n_parts <= MAX_PAIRS:
+        return nothing
+    rows = np.random.default_rng(0).permutation(rows)[: MAX_PAIRS // n_parts]
     parts = _parts(outputs, query, cuts, rows)
     may = np.array([_may_belong(facts, codes[rows]) for _, facts in parts], np.bool_)
-    n = int(np.searchsorted(np.cumsum(may.sum(axis=0)), MAX_EXPECTATIONS, "right")) if parts else 0
+    n = int(np.searchsorted(np.cumsum(may.sum(axis=0)), MAX_EXPECTATIONS, "right"))
     if not np.any(may[:, :n]):
         return nothing
     part, row = np.nonzero(may[:, :n])

@@ -31,6 +31,7 @@ from expecta.estimators.fit_error import (
 )
 from expecta.estimators.training import (
     FOLDS,
+    TARGET_ROUNDS,
     FinerBins,
     Seeds,
     Training,
@@ -60,7 +61,6 @@ MAX_ALL_BINS = 1 << 17  # bins of all columns together that the circuit tells ap
 MAX_SPLITS, ROWS_PER_SPLIT = 128, 20  # of "auto": so many splits at most
 CHOICE_ROWS = 20  # rows below which nothing is chosen, and the circuit is additive
 ONE_FOLD_ROWS = 5000  # rows from which one fold is held out, not each of five in turn
-TARGET_ROUNDS = 3  # of weighing completions by the target and learning anew
 DEFAULT_PENALTY = 3.0  # penalty where there are too few rows to choose one
 
 

@@ -26,7 +26,7 @@ from expecta.common.progress import Progress
 from expecta.densities.density import Density
 from expecta.densities.tree_learner import TreeLearner
 from expecta.estimators.target_transform import HeldOutFit, ScaledTarget, is_better, judge_scale
-from expecta.estimators.training import FinerBins, Training
+from expecta.estimators.training import TARGET_ROUNDS, FinerBins, Training
 from expecta.expected.expected_model import ExpectedModel, ModelRows
 from expecta.learn.regression import LOSSES, Curve, GrownCircuit, grow
 from expecta.learn.regression.noise_variance import NoiseVariance
@@ -118,7 +118,7 @@ class CircuitParts(NamedTuple):
             **(same if self.is_small else {"like": grown}),
         )
         if np.any(training.times > 1):
-            for _ in range(2):
+            for _ in range(TARGET_ROUNDS - 1):
                 rough = learn(weight=weight, exact=False).circuit
                 weight = training.given_target(y, rough, LOSSES[self.loss], weight)
         return learn(weight=weight, **more)

@@ -18,6 +18,7 @@ from expecta.tables.refine_bins import coarse_codes, refine_encoder
 from expecta.tables.table import Table
 
 FOLDS = 5
+TARGET_ROUNDS = 3  # of weighing completions by the target and learning anew
 MAX_ALL_RICH = 600  # parameters of all columns' rich tables together
 
 

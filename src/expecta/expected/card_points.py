@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from expecta.circuits.probabilistic import ProbabilisticCircuit
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DeviceError
+from expecta.common.row_random import Words
 from expecta.engine.cuda.card_work import kept_on_card, on_the_card
 from expecta.engine.cuda.devices import Device, kernel_text
 from expecta.engine.passes.card_draws import CardCircuit
@@ -23,26 +23,25 @@ MAX_BLOCKS = 528  # on all of an H200's
 DRAWS_PER_BLOCK = 1024
 MAX_SUMS = 1 << 28  # bytes of sums at a time
 
-Words = npt.NDArray[np.uint64]
-
 _kept = kept_on_card()  # sums of trees and their densities, by the trees
 
 
+class RowPoints(NamedTuple):
+    """Rows, and which points of each are asked for."""
+
+    codes: Ints
+    keys: Words
+    net: Words
+    points: Ints  # from which on and up to which of the net  # (rows, 2)
+    n_replicates: int
+    centre: Floats  # (rows, outputs)
+    expected: Floats  # (rows, margins)
+
+
 def points_on_card(
-    circuit: ProbabilisticCircuit,
-    trees: LeafMasks,
-    link: str,
-    codes: Ints,
-    keys: Words,
-    net: Words,
-    points: Ints,
-    n_replicates: int,
-    centre: Floats,
-    expected: Floats,
+    circuit: ProbabilisticCircuit, trees: LeafMasks, link: str, asked: RowPoints
 ) -> tuple[Floats, Floats]:
     """Return sums over some points of each row.  # (replicates, ..., rows), (..., rows).
-
-    ``points`` says from which on and up to which of ``net``.  # (rows, 2)
 
     The first are of y (outputs less ``centre``) and b (margins less ``expected``), by replicate;
     then those of y², b y and b b, of all. The circuit and the trees stay on the card as long as
@@ -51,11 +50,12 @@ def points_on_card(
 
     def work(device: Device) -> tuple[Floats, Floats]:
         kept: dict[Any, CardPoints] = _kept.setdefault(trees, {})
-        key = id(device), id(circuit), link, centre.shape[1]
+        outputs = asked.centre.shape[1]
+        key = id(device), id(circuit), link, outputs
         if key not in kept:
             kept.clear()
-            kept[key] = CardPoints(device, circuit, trees, link, centre.shape[1])
-        return kept[key](codes, keys, net, points, n_replicates, centre, expected)
+            kept[key] = CardPoints(device, circuit, trees, link, outputs)
+        return kept[key](asked)
 
     return on_the_card(work)
 
@@ -101,17 +101,9 @@ class CardPoints:
             device.put(trees.bias),
         )
 
-    def __call__(
-        self,
-        codes: Ints,
-        keys: Words,
-        net: Words,
-        points: Ints,
-        n_replicates: int,
-        centre: Floats,
-        expected: Floats,
-    ) -> tuple[Floats, Floats]:
+    def __call__(self, asked: RowPoints) -> tuple[Floats, Floats]:
         """Return what :func:`points_on_card` does."""
+        codes, keys, net, points, n_replicates, centre, expected = asked
         device, i = self.device, np.int32
         n, n_variables = codes.shape
         m, k = self.margins, self.outputs

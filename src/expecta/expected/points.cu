@@ -114,14 +114,7 @@ extern "C" KERNEL(256, BLOCKS) add_points(
           for (int k = 0; k < G.z; ++k) some[G.y + k] += value[G.x + G.z * LOWEST(word) + k];
       }
     }
-    scan[t] = count;
-    BARRIER;
-    for (int step = 1; step < 256; step <<= 1) {
-      int before = t >= step ? scan[t - step] : 0;
-      BARRIER;
-      scan[t] += before;
-      BARRIER;
-    }
+    add_up(scan, count);
     int n_open = scan[255], to = scan[t] - count;
     for (int g = t; g < n_groups; g += 256)
       if (common[g]) {

@@ -183,14 +183,14 @@ class _Sampling(NamedTuple):
         work = float(np.sum(np.diff(points)) * self.replicates) * trees.words.shape[1]
         if not choice.wanted(lambda: work > MIN_CARD_WORK):
             return False
-        from expecta.expected.card_points import LINKS, MAX_MARGINS, points_on_card
+        from expecta.expected.card_points import LINKS, MAX_MARGINS, RowPoints, points_on_card
 
         if link not in LINKS or len(trees.bias) > MAX_MARGINS:
             return False
-        codes, keys, net = self.codes[some], self.keys[some], self.net(int(points[:, 1].max()))
-        given = points, self.replicates, self.centre[some], self.expected[some]
+        net, of_rows = self.net(int(points[:, 1].max())), (self.centre[some], self.expected[some])
+        asked = RowPoints(self.codes[some], self.keys[some], net, points, self.replicates, *of_rows)
         try:
-            parts = points_on_card(self.circuit, trees, link, codes, keys, net, *given)
+            parts = points_on_card(self.circuit, trees, link, asked)
         except DeviceError as problem:
             choice.failed_on_card(problem)
             return False

@@ -164,14 +164,7 @@ extern "C" KERNEL(256, 4) expect_boxes(
     int mine = 0;
     for (int word = t; word < words; word += 256)
       mine += BITS(living(word, x, n_variables, masks, mask_at, words, n_boxes));
-    scan[t] = mine;
-    BARRIER;
-    for (int step = 1; step < 256; step <<= 1) {
-      int before = t >= step ? scan[t - step] : 0;
-      BARRIER;
-      scan[t] += before;
-      BARRIER;
-    }
+    add_up(scan, mine);
     int n_alive = scan[255], to = scan[t] - mine;
     for (int word = t; word < words; word += 256)
       for (unsigned some = living(word, x, n_variables, masks, mask_at, words, n_boxes); some; some &= some - 1)

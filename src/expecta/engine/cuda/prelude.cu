@@ -39,6 +39,19 @@ typedef long long i64;
 #define TINY (1.0 / UNIT)
 #define SMALLEST 4.9406564584124654e-324
 
+// Of a block of 256 threads: the sum of what each of them up to this one has, in `scan`.
+static DEVICE INLINE void add_up(int* scan, int mine) {
+  int t = threadIdx.x;
+  scan[t] = mine;
+  BARRIER;
+  for (int step = 1; step < 256; step <<= 1) {
+    int before = t >= step ? scan[t - step] : 0;
+    BARRIER;
+    scan[t] += before;
+    BARRIER;
+  }
+}
+
 // 2^(256 k); zero where it is too small to matter, or belongs to a term of zero
 static DEVICE INLINE double power(double k) {
   return k == 0 ? 1.0 : fabs(k) > 3 ? 0.0 : ldexp(1.0, 256 * (int)k);
