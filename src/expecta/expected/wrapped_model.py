@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.errors import DomainError
-from expecta.common.row_random import RowRandom, row_keys, scrambled
 from expecta.common.trust import Trust
 from expecta.densities.density import Density
 from expecta.expected.additive_margin import AdditiveMargin
@@ -36,6 +35,7 @@ from expecta.expected.row_distributions import (
     RowDistributions,
     ShiftedDistribution,
 )
+from expecta.expected.row_draws import RowDraws
 from expecta.expected.row_template import RowTemplate
 from expecta.expected.sampled_output import SampledOutput
 from expecta.expected.sampling import ControlVariate, SampledMeans, Sampling, sample_means
@@ -236,32 +236,15 @@ class WrappedModel(ExpectedModel):
         if self.values_decide:
             return self._quasi_sampled(rows.codes[which], with_control, spread)
         codes, offset = rows.codes[which], self._offset(rows, which)
-        keys = row_keys(codes, self._seed())
-        n_drawn = np.zeros(len(codes), np.int64)
-        n_nodes = len(self.density.circuit.vtree)
+        completions = RowDraws(self.density.circuit, codes, self._seed())
 
         def draw(some: Ints, counts: Ints) -> Floats:
-            """Draw by the evidence of a row and the seed alone: not by what else is asked."""
-            n = int(counts.max())
-            number = n_drawn[some, None] + np.arange(n)
-            n_drawn[some] += counts
-            key = scrambled(scrambled(number.view(np.uint64)) ^ keys[some, None])
-            random = RowRandom(key.ravel())
-            drawn = self.density.circuit.sample_at(
-                n, codes[some], lambda a, b: random.uniform(n_nodes, slice(a, b))
-            ).reshape(len(some), n, -1)
-            keep = np.arange(n)[None] < counts[:, None]
+            drawn, numbers = completions(some, counts)
+            of_draw = np.repeat(some, counts)
             if self._ask_model is None:
                 assert self.route is not None
-                margin = self.route.margin.mean(drawn[keep])
-                return self.respond(margin + offset[np.repeat(some, counts)])
-            filled = self.template.filled(
-                rows.table,
-                which[np.repeat(some, counts)],
-                drawn[keep],
-                self.density,
-                RowRandom(key[keep], n_nodes),
-            )
+                return self.respond(self.route.margin.mean(drawn) + offset[of_draw])
+            filled = self.template.filled(rows.table, which[of_draw], drawn, self.density, numbers)
             return self._ask_model(filled)
 
         control = None
