@@ -73,9 +73,9 @@ def launches_ms(plan: Plan, algebra: Any, evidence: Evidence, precision: str) ->
     """Return what the launches of the latest walk take on the card, per call."""
     real = np.dtype(precision)
     pair = [
-        pair
-        for pair in cuda_run._kept[plan].values()
-        if not pair.too_small and pair.real == real and pair.whole_width == width(algebra)
+        walk.pair
+        for walk in cuda_run._kept[plan].values()
+        if not walk.too_small and walk.pair.real == real and walk.pair.whole_width == width(algebra)
     ][-1]
     events, n = pair.device.cupy.cuda, len(evidence)
     chunks = min(pair.chunks, pair.n_chunks)
