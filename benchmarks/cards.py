@@ -74,8 +74,12 @@ def launches_ms(plan: Plan, algebra: Any, evidence: Evidence, precision: str) ->
     real = np.dtype(precision)
     pair = [
         walk.pair
-        for walk in cuda_run._kept[plan].values()
-        if not walk.too_small and walk.pair.real == real and walk.pair.whole_width == width(algebra)
+        for _, walks in cuda_run._kept[plan].values()
+        for walk in walks.values()
+        if walk
+        and not walk.too_small
+        and walk.pair.real == real
+        and walk.pair.whole_width == width(algebra)
     ][-1]
     events, n = pair.device.cupy.cuda, len(evidence)
     chunks = min(pair.chunks, pair.n_chunks)
@@ -504,6 +508,29 @@ def table(n: int) -> None:
                 here, cpu = on_processor(partial(work, frame[:100]))
             off = float(np.max(np.abs(here - there[:100])) / np.max(np.abs(here)))
             record(task, "float64", off, call=took, processor=cpu * n / 100)
+        own_predict(X[:4_000], y[:4_000], frame)
+
+
+def own_predict(X: pd.DataFrame, y: pd.Series, frame: pd.DataFrame) -> None:
+    """Print what XGBoost's own prediction takes of the same rows, which averages nothing."""
+    try:
+        import cupy
+        import xgboost
+    except ImportError as problem:
+        print(f"no XGBoost: {problem}")
+        return
+    booster = xgboost.XGBRegressor(n_estimators=300, max_depth=6, device="cuda").fit(X, y)
+    there = cupy.asarray(frame.to_numpy(np.float32))
+
+    def on_the_card() -> None:
+        booster.predict(there)
+        cupy.cuda.Device().synchronize()
+
+    for where, work in (("a frame", lambda: booster.predict(frame)), ("the card", on_the_card)):
+        took = median_ms(work, least=3)
+        task = f"XGBoost's own predict, {len(frame):,} rows of {where}"
+        print(f"{task:46s} {took:.0f} ms", flush=True)
+        records.append((task, "call", "float64", "ms", took))
 
 
 def spectral(data: Path) -> None:

@@ -32,7 +32,7 @@ from expecta.engine.algebras import (
     Spectrum,
     constants,
 )
-from expecta.engine.cuda import card_work
+from expecta.engine.cuda import card_work, cuda_run
 from expecta.engine.cuda.choice import pays
 from expecta.engine.cuda.pair_layout import PairLayout
 from expecta.engine.plan import Plan
@@ -179,6 +179,35 @@ def test_many_rows_come_in_tiles(device):
             with config_context(device="cuda"):
                 there = run_each(plan, algebra, [lambda t=table: t], evidence)[0]
             _agree(here, there, name == "variance", 1e-12)
+
+
+def test_tables_grow_with_use_as_far_as_memory_goes(device, monkeypatch):
+    """Few rows have small tables, until the same question was asked of many."""
+    small, large = 9, 1 << 16
+    monkeypatch.setattr(cuda_run, "TABLES", ((100, large), (0, small)))
+    monkeypatch.setattr(cuda_run, "MANY_REUSED", 10)
+    p, g, rng = _pair(5)
+    algebra, first = ALGEBRAS["expectation"](g.weight)
+
+    def ask(plan: Plan, table: np.ndarray) -> set[int]:
+        X = rng.integers(-1, p.cardinalities, (4, p.n_variables))
+        evidence = Evidence.rows(X, p.cardinalities)
+        here = run_each(plan, algebra, [lambda: table], evidence)[0]
+        with config_context(device="cuda"):
+            there = run_each(plan, algebra, [lambda: table], evidence)[0]
+        _agree(here, there, False, 1e-12)
+        ((_, walks),) = cuda_run._kept[plan].values()
+        return {lanes for lanes, walk in walks.items() if walk}
+
+    plan = Plan.of(p, g)
+    assert [ask(plan, first) for _ in range(5)] == [{small}] * 3 + [{small, large}] * 2
+    for k in range(4):  # ever new constants, so that tables are made for each call
+        ask(plan, first * (k + 2))
+        ((reuse, _),) = cuda_run._kept[plan].values()
+        assert reuse.rows == 4
+    monkeypatch.setattr(device, "memory", 1 << 12)
+    plan = Plan.of(p, g)
+    assert [ask(plan, first) for _ in range(5)] == [{small}] * 5
 
 
 @pytest.mark.parametrize("model", ["insurance", "abalone", "mnist"])

@@ -68,7 +68,7 @@ class CardPair:
             "WEIGHTS": weights,
             "BLOCKS": (5 if large else 4) if self.width <= 2 else 3 if self.width <= 4 else 2,
             "RUN": self.run_size,
-            "AHEAD": 1 if large or self.width > 4 else 2,
+            "AHEAD": 1 if large or self.width > 2 else 2,
             "ROWS_FIRST": ROWS_FIRST,
             "ORDER": algebra[0] if len(algebra) > 1 else 1,
         }
@@ -78,6 +78,7 @@ class CardPair:
         self.layout = PairLayout.of(plan, n_states, max_patterns)
         none, one = (self.layout.layers(tile, self.vectors)[1:] for tile in (0, 1))
         self.sizes = none, (one[0] - none[0], one[1] - none[1])  # fixed, and per row
+        self.table_bytes = 2 * self.real.itemsize * none[0] + 16 * none[1]
         self._put_lists()
         self.tile = self.chunks = 0
         self.in_tables: tuple[Array, ...] | None = None
@@ -292,12 +293,15 @@ class CardPair:
                 ),
             )
 
-    def make_tables(self, states: StateTables, constants: list[Array]) -> None:
-        """Compute all layers below the frontier, unless they are as they were."""
+    def make_tables(self, states: StateTables, constants: list[Array]) -> bool:
+        """Compute all layers below the frontier, unless they are as they were.
+
+        Returns whether tables of something else were there.
+        """
         old, chunks = self.in_tables, len(constants)
         new = (states.weight, states.exponent, *constants)
         if old and len(old) == len(new) and all(map(_same, old, new)):
-            return
+            return False
         device, kernels, i, q = self.device, self.kernels, np.int32, np.int64
         self.constants = device.put(np.stack(constants).astype(self.real))
         self.c_size = constants[0].size
@@ -332,6 +336,7 @@ class CardPair:
         mine = (part.copy() if part.flags.writeable else part for part in constants)
         self.in_tables = (*new[:2], *mine)
         self.graphs.clear()  # they hold the address of the constants
+        return old is not None
 
     def lanes(self, n: int) -> int:
         """Return for how many lanes rows are walked: few are rounded up, to share graphs."""

@@ -26,6 +26,7 @@ from expecta.engine.state_tables import StateTables
 Array = npt.NDArray[Any]
 
 TABLES = ((20_000, 1 << 16), (5_000, 1 << 13), (0, 243))  # from so many rows: their lanes
+MANY_REUSED = 200_000  # rows of earlier calls, after which any call has the largest tables
 MAX_STAGED = 1 << 25  # bytes of a tile's codes, and of its roots, in memory of the host
 MAX_SENT = 1 << 28  # bytes of rows as they are, at a time
 MIN_CELLS, MAX_PARTS = 1 << 18, 8  # of codes that a thread writes, and threads
@@ -64,6 +65,12 @@ def run_on_card(
     return [(root[0], root[1], root[2:]) for root in on_the_card(walk)]
 
 
+class Reuse:
+    """Counts the rows that were walked since the constants in tables changed."""
+
+    rows = 0
+
+
 def _card_walk(
     device: Device,
     plan: Plan,
@@ -73,23 +80,34 @@ def _card_walk(
     weights: int,
     real: str,
 ) -> CardWalk:
-    kept: dict[Any, CardWalk] = _kept.setdefault(plan, {})
-    n_states = tables.n_states
-    limit = next(limit for rows, limit in TABLES if len(tables.evidence) >= rows)
-    key = (id(device), type(algebra), tuple(algebra), n_states.tobytes(), limit, weights, real)
+    """Return the walk for such rows: the more of them, the larger its tables, as memory allows."""
+    kept: dict[Any, tuple[Reuse, dict[int, CardWalk | None]]] = _kept.setdefault(plan, {})
+    n_states, n = tables.n_states, len(tables.evidence)
+    key = (id(device), type(algebra), tuple(algebra), n_states.tobytes(), weights, real)
     if key not in kept:
         if len(kept) >= 16:  # evidence of ever new kinds
             kept.clear()
-        pair = CardPair(device, plan, algebra, per_edge, n_states, limit, weights, real)
-        kept[key] = CardWalk(pair)
-    return kept[key]
+        kept[key] = Reuse(), {}
+    reuse, walks = kept[key]
+    rows = n if reuse.rows < MANY_REUSED else max(n, TABLES[0][0])
+    for least, limit in TABLES:
+        if rows < least:
+            continue
+        if limit not in walks:
+            pair = CardPair(device, plan, algebra, per_edge, n_states, limit, weights, real)
+            fits = pair.table_bytes <= device.memory or limit == TABLES[-1][1]
+            walks[limit] = CardWalk(pair, reuse) if fits else None
+        walk = walks[limit]
+        if walk is not None:
+            return walk
+    raise AssertionError("tables of the last kind hold for any rows")
 
 
 class CardWalk:
     """Walks rows through a pair on a device, tile after tile."""
 
-    def __init__(self, pair: CardPair) -> None:
-        self.pair, self.device = pair, pair.device
+    def __init__(self, pair: CardPair, reuse: Reuse) -> None:
+        self.pair, self.device, self.reuse = pair, pair.device, reuse
         self.too_small = False  # a probability, to do without exponents
         nothing: Array = np.empty(0)
         self.readers: dict[Any, RowReader] = {}  # of rows on the card, by the type of their cells
@@ -117,7 +135,8 @@ class CardWalk:
         with Progress("rows", n * len(constants)) as progress:
             while done < total:
                 group = list(islice(todo, pair.chunks))
-                pair.make_tables(states, group)
+                if pair.make_tables(states, group):
+                    self.reuse.rows = 0
                 roots = (
                     self._roots(rows, len(group))
                     if reader is None
@@ -139,6 +158,7 @@ class CardWalk:
                         )
                     progress.advance((part.stop - part.start) * len(group) // pair.n_chunks)
                 done += len(group)
+        self.reuse.rows += n
         if reader is not None:
             reader.check_and_forget()
             if self._is_too_small():

@@ -19,7 +19,7 @@ from expecta.engine.plan import Plan
 
 Array = npt.NDArray[Any]
 
-LARGE = 24  # terms of a sum from which a block of threads adds them together
+LARGE = 8  # terms of a sum from which a block of threads adds them together
 
 # Fields of a layer, as `walk.cu` names them
 OUT, OUT_STRIDE, LEFT, LEFT_STRIDE, LEFT_MAP, RIGHT, RIGHT_STRIDE, RIGHT_MAP = range(8)
