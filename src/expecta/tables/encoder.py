@@ -15,7 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
+from expecta.common.settings import current
 from expecta.common.text import suggestion
+from expecta.common.threads import run_on_threads
 from expecta.tables.column import CodeColumn, Column, Interval, MissingIsValueColumn, as_codes
 from expecta.tables.column_fitting import fit_codes, fit_column, fit_column_sketch
 from expecta.tables.column_notes import ColumnNotes
@@ -26,6 +28,8 @@ from expecta.tables.row_reader import with_all_columns
 from expecta.tables.table import Table, TableTransformer, check_size, find_columns, read_table
 from expecta.tables.table_sketch import TableSketch
 from expecta.tables.write_table import write_table
+
+MIN_THREADED_CELLS = 1 << 18  # of a table below which threads cost more than they bring
 
 
 class Encoder(TableTransformer):
@@ -289,8 +293,13 @@ class Encoder(TableTransformer):
             names = self.feature_names_in_.tolist()
             return as_codes(array, self.cardinalities_, names, self.unseen)
         out = np.empty((table.n_rows, len(positions)), np.int32)
-        for variable, column in enumerate(self.columns_):
-            out[:, variable] = column.encode(table.column(positions[variable]), unseen=self.unseen)
+
+        def write(variable: int) -> None:
+            cells = table.column(positions[variable])
+            out[:, variable] = self.columns_[variable].encode(cells, unseen=self.unseen)
+
+        threads = current().n_threads() if out.size >= MIN_THREADED_CELLS else 1
+        run_on_threads(write, [(variable,) for variable in range(len(positions))], threads)
         return out
 
     def evidence(self, X: Any) -> Evidence:
