@@ -56,7 +56,7 @@ from expecta.learn.trees.layout import TreeLayout
 from expecta.learn.trees.tree import RootedTree
 
 
-def median_ms(work: Callable[[], Any], least: int = 5, seconds: float = 0.5) -> float:
+def median_ms(work: Callable[[], Any], least: int = 5, seconds: float = 0.8) -> float:
     """Return the median time of a call, in milliseconds, after one to warm up."""
     work()
     times: list[float] = []

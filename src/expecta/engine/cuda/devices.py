@@ -100,7 +100,7 @@ class CudaDevice:
             free, _ = cupy.cuda.runtime.memGetInfo()
         except self.failures as problem:
             raise DeviceError(f"no CUDA card can be used: {problem}; use device='cpu'") from None
-        self.memory = min(free // 4, 1 << 33)
+        self.memory = min(free // 4, 1 << 34)
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self._marks: dict[int, Any] = {}
         self._compiled: dict[tuple[str, Options], dict[str, Any]] = {}
