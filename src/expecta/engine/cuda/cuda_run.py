@@ -109,7 +109,7 @@ class CardWalk:
     def __init__(self, pair: CardPair, reuse: Reuse) -> None:
         self.pair, self.device, self.reuse = pair, pair.device, reuse
         self.too_small = False  # a probability, to do without exponents
-        self.dense = bool(pair.layout.two_steps.any())
+        self.sparse = len(pair.plan.pairs.pair_p) > 0 and not len(pair.layout.rows.runs)
         nothing: Array = np.empty(0)
         self.readers: dict[Any, RowReader] = {}  # of rows on the card, by the type of their cells
         self.staged = [(nothing, nothing)] * 2  # of the host: for codes, and for roots
@@ -159,7 +159,7 @@ class CardWalk:
                         )
                     progress.advance((part.stop - part.start) * len(group) // pair.n_chunks)
                 done += len(group)
-        if not self.dense:  # whose sums are cheaper than reading large tables
+        if self.sparse:  # dense sums are cheaper than reading large tables
             self.reuse.rows += n
         if reader is not None:
             reader.check_and_forget()
