@@ -186,7 +186,7 @@ def test_tables_grow_with_use_as_far_as_memory_goes(device, monkeypatch):
     small, large = 9, 1 << 16
     monkeypatch.setattr(cuda_run, "TABLES", ((100, large), (0, small)))
     monkeypatch.setattr(cuda_run, "MANY_REUSED", 10)
-    p, g, rng = _pair(6)
+    p, g, rng = _pair(2)
     algebra, first = ALGEBRAS["expectation"](g.weight)
 
     def ask(plan: Plan, table: np.ndarray) -> set[int]:
@@ -213,7 +213,7 @@ def test_tables_grow_with_use_as_far_as_memory_goes(device, monkeypatch):
 def test_tables_of_dense_circuits_stay_small(device, monkeypatch):
     monkeypatch.setattr(cuda_run, "TABLES", ((100, 1 << 16), (0, 9)))
     monkeypatch.setattr(cuda_run, "MANY_REUSED", 10)
-    p, g, rng = _pair(5)  # with runs
+    p, g, _ = _pair(5)  # with runs
     algebra, table = ALGEBRAS["expectation"](g.weight)
     plan, evidence = Plan.of(p, g), Evidence.rows(np.full((20, p.n_variables), -1), p.cardinalities)
     with config_context(device="cuda"):
