@@ -81,6 +81,18 @@ class TrainingOutputs:
         """How much each row counts: 0 where there is no output."""
         return np.where(np.isnan(self.outputs), 0.0, self.rows.weight)
 
+    def log_prob(self, rows: Ints) -> Floats:
+        """Log-probability of what is known of some rows, computed once for each."""
+        log_prob = self._log_prob
+        new = rows[np.isnan(log_prob[rows])]
+        if len(new):
+            log_prob[new] = self.subject.circuit.log_prob(self.codes[new])
+        return log_prob[rows]
+
+    @cached_property
+    def _log_prob(self) -> Floats:
+        return np.full(len(self.codes), np.nan)
+
     @cached_property
     def values(self) -> Floats:
         """The outputs less their mean, 0 where there is none: squares of these do not cancel."""

@@ -131,14 +131,11 @@ def uncertain_sums(
         return nothing
     part, row = np.nonzero(may[:, :n])
     times, rows = n_rows / n, rows[:n]  # how many rows each stands for
-    codes, known = codes[rows], subject.circuit.log_prob(codes[rows])
-    evidence = subject.taken(_within_parts(codes[row], part, parts, subject.encoder))
-    weight = np.exp(subject.circuit.log_prob(evidence) - known[row])
-    weight *= times * outputs.weight[rows[row]]
-    some = weight > 0
-    output, group = np.zeros(len(row)), np.array([each.group for each in parts])[part]
-    if np.any(some):
-        output[some] = weight[some] * (subject.mean(evidence[some])[0] - outputs.center)
+    evidence = _within_parts(codes[rows[row]], part, parts, subject.encoder)
+    mean, log_prob = subject.mean_and_log_prob(subject.taken(evidence))
+    weight = np.exp(log_prob - outputs.log_prob(rows)[row]) * times * outputs.weight[rows[row]]
+    output = weight * np.where(weight > 0, mean - outputs.center, 0.0)
+    group = np.array([each.group for each in parts])[part]
     chance = 1.0 - 1.0 / times  # of a row to be left out
     squares = (chance * a * b for a, b in ((weight, weight), (weight, output), (output, output)))
     sums: Floats = np.zeros((5, n_groups))

@@ -154,6 +154,11 @@ class ExpectedOutput(ABC):
         """Compute the expectation of the output given each row of evidence, and its error."""
         return self._where(self._possible(evidence), evidence, self._mean)
 
+    def mean_and_log_prob(self, evidence: Evidence) -> Answer:
+        """Compute the expectation, NaN where impossible, and log p of each row of evidence."""
+        log_prob = self.circuit.log_prob(evidence)
+        return self._where(np.isfinite(log_prob), evidence, self._mean)[0], log_prob
+
     def variance(self, evidence: Evidence) -> Answer:
         """Variance of the model's output over the unknown inputs, and its error."""
         return self._where(self._possible(evidence), evidence, self._variance)

@@ -22,7 +22,7 @@ from expecta.expected.expected_output import (
 from expecta.expected.link_variance import variance_about_mean
 from expecta.queries.links import mean_and_square_of_exp
 from expecta.queries.logistic_slope import expected_slope
-from expecta.queries.moments import extremes_of, mean_and_central
+from expecta.queries.moments import expectation_and_log_prob, extremes_of, mean_and_central
 from expecta.queries.one_vs_rest import class_shares
 from expecta.queries.pair import Pair
 
@@ -97,6 +97,13 @@ class PairOutput(ExpectedOutput):
             return mean, np.zeros_like(mean)
         mean, error = self.pair.expected(evidence, self.link, tol=self.tol)
         return self.origin + mean, error if self.link == "logistic" else 0.0 * mean
+
+    def mean_and_log_prob(self, evidence: Evidence) -> Answer:
+        """Compute the expectation, NaN where impossible, and log p of each row of evidence."""
+        if self.link != "identity":
+            return super().mean_and_log_prob(evidence)
+        mean, log_prob = expectation_and_log_prob(self.pair, evidence)
+        return mean[:, 0], log_prob
 
     def variance(self, evidence: Evidence) -> Answer:
         """Variance of the model's output over the unknown inputs, and its error."""

@@ -63,13 +63,17 @@ class MostProbable(NamedTuple):
 
 def log_prob(plan: Plan, X: Rows) -> Floats:
     """Log-probability of the evidence of each row; ``-inf`` where it is impossible.  # (rows,)."""
-    root = _probability(plan, X)
+    answer: Floats = same_kind(log_of(plan, _probability(plan, X)), X)
+    return answer
+
+
+def log_of(plan: Plan, root: Root) -> Floats:
+    """Return the logarithm of the probability at a root.  # (rows,)."""
     # what cannot be told from one is one: nothing known has the probability one
     certain = np.abs(root.q - 1.0) <= 4 * np.finfo(np.float64).eps * (16 + len(plan.vtree))
     with np.errstate(divide="ignore"):
         log_q: Floats = np.log(np.where(certain, 1.0, root.q))
-    answer: Floats = same_kind(log_q + root.exponent * LOG_UNIT + root.log_scale, X)
-    return answer
+    return log_q + root.exponent * LOG_UNIT + root.log_scale
 
 
 def scaled_prob(plan: Plan, x: Ints) -> tuple[Floats, Ints]:

@@ -15,6 +15,7 @@ from expecta.engine.cuda.rows_on_card import RowsOnCard
 from expecta.engine.plan import Plan
 from expecta.engine.run import Root, run
 from expecta.queries.card_answers import rows_of
+from expecta.queries.density_queries import log_of
 from expecta.queries.impossible import check_possible
 
 if TYPE_CHECKING:
@@ -23,12 +24,25 @@ if TYPE_CHECKING:
 
 def expectation_of(plan: Plan, evidence: Evidence | RowsOnCard) -> tuple[Floats, Bools]:
     """E[g] without the bias, and which rows are impossible.  # (rows, outputs)."""
+    out, root = _expectation_at_root(plan, evidence)
+    return out, root.q <= 0
+
+
+def expectation_and_log_prob(pair: Pair, evidence: Evidence) -> tuple[Floats, Floats]:
+    """E[bias + g], NaN for impossible rows, and log p of each row.  # (rows, outputs), (rows,)."""
+    out, root = _expectation_at_root(pair.plan, evidence)
+    out += pair.g.bias
+    out[root.q <= 0] = np.nan
+    return out, log_of(pair.plan, root)
+
+
+def _expectation_at_root(plan: Plan, evidence: Evidence | RowsOnCard) -> tuple[Floats, Root]:
     algebra = Expectation(plan.phi.shape[1])
     root = run(plan, algebra, constants(algebra, plan.phi), evidence)
     out = np.zeros_like(root.q, shape=(len(evidence), algebra.outputs))
     if len(root.state):
         out[:] = _divide(root.state[1:], root.q).T
-    return out, root.q <= 0
+    return out, root
 
 
 def expectation(pair: Pair, X: Rows, on_impossible: str) -> Floats:

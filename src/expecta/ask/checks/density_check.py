@@ -18,6 +18,7 @@ from expecta.ask.checks.pair_scores import strongest_pairs
 from expecta.ask.printed_answer import PrintedAnswer
 from expecta.common.errors import DomainError
 from expecta.common.text import counted, figure, percent
+from expecta.common.threads import one_blas_thread
 from expecta.densities.density import Density
 from expecta.tables.training_rows import TrainingRows
 
@@ -155,9 +156,10 @@ def check_density(
     noise = noise_ratio(rows, density, in_sample)
     variables, chosen = _choose_columns(density, rows)
     others = None if in_sample or learned is None else learned.sample(MAX_ROWS)
-    likelihood = check_likelihood(density, rows, others)
-    pairs = check_pairs(density, rows, variables, noise)
-    groups = check_groups(density, rows, variables, noise)
+    with one_blas_thread():
+        likelihood = check_likelihood(density, rows, others)
+        pairs = check_pairs(density, rows, variables, noise)
+        groups = check_groups(density, rows, variables, noise)
     share, many = rows.unseen_shares()
     unseen = {c.name: float(s) for c, s in zip(encoder.columns_, share, strict=True) if s > 0}
     new = [c.name for c, beyond in zip(encoder.columns_, many, strict=True) if beyond]
