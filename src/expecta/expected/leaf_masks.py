@@ -158,10 +158,11 @@ def _add_leaves(
     n_outputs = len(bias)
     agreed, total = np.empty(n_outputs), np.empty(n_outputs)
     groups = words.shape[1]
-    still_open = np.empty(groups, np.int64)
+    # trees whose leaf is open: those that add to one output, from where and to which; and others
+    narrow, at, to, wide = np.empty((4, groups), np.int64)
     shared = np.empty(groups, np.uint64)
     alive = np.empty(groups, np.uint64)
-    differs = np.zeros(n_used, np.bool_)
+    differs, different = np.zeros(n_used, np.bool_), np.empty(n_used, np.int64)
     zero, one = np.uint64(0), np.uint64(1)
     multiplier, shift = np.uint64(DE_BRUIJN), np.uint64(58)
     for block in range(first, last):
@@ -180,31 +181,53 @@ def _add_leaves(
         # what the block agrees on decides the leaf of many trees
         for k in range(n_outputs):
             agreed[k] = bias[k]
-        n_open = 0
+        n_narrow = n_wide = n_different = 0
+        for j in range(n_used):
+            if differs[j]:
+                different[n_different] = j
+                n_different += 1
         for g in range(U(groups)):
             word = shared[g]
             # a part of a tree may still lose its last leaf to another part
             if word & (word - one) != zero or (split[g] and word != zero):
-                still_open[n_open] = g
-                n_open += 1
+                if width[g] == 1:
+                    narrow[n_narrow], at[n_narrow], to[n_narrow] = g, value_at[g], output[g]
+                    n_narrow += 1
+                else:
+                    wide[n_wide] = g
+                    n_wide += 1
             elif word != zero:  # else another word of its tree has the leaf
-                at = value_at[g] + width[g] * bit_number[(word * multiplier) >> shift]
+                leaf = value_at[g] + width[g] * bit_number[(word * multiplier) >> shift]
                 for k in range(width[g]):
-                    agreed[output[g] + k] += value[at + k]
+                    agreed[output[g] + k] += value[leaf + k]
         for row in range(begin, end):
             alive[:] = shared
-            for j in range(n_used):
-                if differs[j]:
-                    allowed = words[start[j] + codes[row, j]]
-                    for g in range(U(groups)):
-                        alive[g] &= allowed[g]
+            for i in range(0, n_different - 1, 2):  # two at a time: fewer passes over what is alive
+                j, u = different[i], different[i + 1]
+                allowed, too = words[start[j] + codes[row, j]], words[start[u] + codes[row, u]]
+                for g in range(U(groups)):
+                    alive[g] &= allowed[g] & too[g]
+            if n_different % 2:
+                j = different[n_different - 1]
+                allowed = words[start[j] + codes[row, j]]
+                for g in range(U(groups)):
+                    alive[g] &= allowed[g]
             total[:] = agreed
-            for i in range(n_open):
-                g = still_open[i]
-                word = alive[g]
-                if word != zero:
-                    at = value_at[g] + width[g] * bit_number[(word * multiplier) >> shift]
+            i = 0
+            while i < n_narrow:
+                k = to[i]
+                part = total[k]  # in no memory between the terms of a sum
+                while i < n_narrow and to[i] == k:
+                    word = alive[narrow[i]]
+                    if word != zero:
+                        part += value[at[i] + bit_number[(word * multiplier) >> shift]]
+                    i += 1
+                total[k] = part
+            for i in range(n_wide):
+                g = wide[i]
+                if alive[g] != zero:
+                    leaf = value_at[g] + width[g] * bit_number[(alive[g] * multiplier) >> shift]
                     for k in range(width[g]):
-                        total[output[g] + k] += value[at + k]
+                        total[output[g] + k] += value[leaf + k]
             for k in range(n_outputs):
                 out[row, k] = total[k]

@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.common.arrays import Bools, Floats
-from expecta.common.kernels import kernel
+from expecta.common.kernels import U, helper, kernel
 from expecta.engine.passes.leaves import PassRows
 from expecta.engine.passes.upward import make_values, share, up
 
 Array = npt.NDArray[Any]
+
+ROUNDING = 1e-9  # of a part, by which a search begins too early rather than too late
 
 
 @kernel
@@ -98,8 +100,9 @@ def draw(
     # Node by node, so that what is asked of one remains in the cache.
     chosen = np.zeros((root + 1, min(per_row, last - first)), np.int32)
     # Running sums of the shares of a node's edges, made when a row first comes by; those of a
-    # leaf depend on its state alone, which many rows share.
+    # leaf depend on its state alone, which many rows share. And where to look for a number.
     sums = np.zeros(p.edge_start[p.node_start[root + 1]], np.float64)
+    guide = np.zeros(len(sums), np.int32)
     seen = np.full(p.node_start[root + 1], -1, np.int64)
     first_row, last_row = (first + skipped) // per_row, -(-(last + skipped) // per_row)
     for row in range(first_row, last_row, lanes):
@@ -126,27 +129,38 @@ def draw(
                 x = p.variable[v]
                 state = codes[x, row + i] if x >= 0 else 0
                 key = state if x >= 0 else row + i
-                for d in range(d0, d1):
-                    n = 0 if v == root else chosen[v, d - d0]
-                    node = p.node_start[v] + n
-                    a, b = p.edge_start[node], p.edge_start[node + 1]
+                first_node, first_element = p.node_start[v], p.element_start[v]
+                left, right = p.tree_left[v], p.tree_right[v]
+                for d in range(U(d1 - d0)):
+                    n = 0 if v == root else chosen[U(v), d]
+                    node = U(first_node + n)
+                    a, b = p.edge_start[node], p.edge_start[node + U(1)]
                     if seen[node] != key:
                         seen[node] = key
                         total = 0.0
-                        for edge in range(a, b):
-                            total += share(p, leaves, v, n, edge, state, z, i, lanes)
-                            sums[edge] = total
-                    # The first running sum above u; an edge of share zero never is. Without
-                    # branches, which a processor cannot foresee.
-                    u = uniforms[d, v] * sums[b - 1]
-                    count = b - a
-                    while count > 1:
-                        half = count >> 1
-                        a += half * (sums[a + half - 1] <= u)
-                        count -= half
+                        for k in range(a, b):
+                            total += share(p, leaves, v, n, k, state, z, i, lanes)
+                            sums[k] = total
+                        _write_guide(sums, a, b, guide)
+                    # The first running sum above u; an edge of share zero never is.
+                    uniform, edge, end = uniforms[U(d0) + d, U(v)], U(a), U(b - 1)
+                    u = uniform * sums[end]
+                    edge = U(guide[edge + U(uniform * (b - a))])
+                    while edge < end and sums[edge] <= u:
+                        edge += U(1)
                     if x >= 0:
-                        out[d, x] = p.target[a]
+                        out[U(d0) + d, U(x)] = p.target[edge]
                     else:
-                        e = p.element_start[v] + p.target[a]
-                        chosen[p.tree_left[v], d - d0] = p.left[e]
-                        chosen[p.tree_right[v], d - d0] = p.right[e]
+                        e = U(first_element + p.target[edge])
+                        chosen[U(left), d] = p.left[e]
+                        chosen[U(right), d] = p.right[e]
+
+
+@helper
+def _write_guide(sums: Array, a: int, b: int, guide: Array) -> None:
+    """Cut [0, 1) in as many parts as there are edges; write where the search for each begins."""
+    at, parts = a, (b - a) / sums[b - 1]
+    for part in range(b - a):
+        while at < b - 1 and sums[at] * parts <= part - ROUNDING:
+            at += 1
+        guide[a + part] = at
