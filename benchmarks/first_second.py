@@ -48,8 +48,12 @@ def timed(do, times: int = 1) -> tuple[float, float]:
 
 
 def in_process(arguments: list[str], cache_folder: str, folder: str) -> tuple[float, float, str]:
-    """Wall and CPU seconds of a process of its own, and what it printed."""
+    """Wall and CPU seconds of a process of its own, and what it printed.
+
+    It may keep bytecode, as that of an installed package is kept.
+    """
     environment = dict(os.environ, NUMBA_CACHE_DIR=cache_folder)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before, start = os.times(), time.perf_counter()
     command = [sys.executable, *arguments]
     done = subprocess.run(
