@@ -1,4 +1,4 @@
-"""Compiled loops of the search for splits: scores of cuts, their systems, what tables promise."""
+"""Compiled loops of the search for splits: scores of all cuts, and what each table promises."""
 
 from __future__ import annotations
 
@@ -118,77 +118,42 @@ def _promises(
 
 
 @kernel
-def side_systems(
-    whole: tuple[Floats, Floats],
-    small: tuple[Floats, Floats],
-    starts: tuple[int, int],
-    curvature: float,
-    penalty: Floats,
-    slopes: Floats,
-    systems: Floats,
-) -> None:
-    """Set the slopes and the systems of both sides of a cut, that which was summed up first.
-
-    Parameters
-    ----------
-    whole, small
-        Slopes, and sums over pairs (i, j) of features with i <= j, of all rows and of those of a
-        side; a constant comes first.  # (features, outputs), (features, features)
-    starts
-        The first feature of either after the constant that is asked for.
-    penalty
-        Of a constant and the features that are asked for.  # (parameters, parameters)
-    slopes
-        Where slopes are set.  # (sides, outputs, parameters)
-    systems
-        Where curvature times pairs plus penalty is set, for i <= j.  # (sides, parameters, ...)
-    """
-    n = len(penalty)
-    for i in range(n):
-        own = (starts[0] + i - 1, starts[1] + i - 1) if i else (0, 0)
-        for c in range(slopes.shape[1]):
-            slopes[0, c, i] = small[0][own[1], c]
-            slopes[1, c, i] = whole[0][own[0], c] - slopes[0, c, i]
-        for j in range(i, n):
-            of = (starts[0] + j - 1, starts[1] + j - 1) if j else (0, 0)
-            pairs = small[1][own[1], of[1]]
-            rest = whole[1][own[0], of[0]] - pairs
-            systems[0, i, j] = curvature * pairs + penalty[i, j]
-            systems[1, i, j] = curvature * rest + penalty[i, j]
-
-
-@kernel
 def tables_beyond_noise(
-    system: Floats,
+    gram: Floats,
     slope: Floats,
     penalty: Floats,
     first: Ints,
-    price: float,
-    dispersion: float,
+    strengths: tuple[float, float, float],
     kept: Bools,
 ) -> None:
     """Say of each table whether on its own it promises more than a price times that of noise.
 
     Parameters
     ----------
-    system
-        Of all parameters, with the penalty; only (i, j) with i <= j are read.
+    gram
+        Sums over pairs of parameters; only (i, j) with i <= j are read.
     slope, penalty
-        Of the parameters.  # (outputs, parameters), (parameters, parameters)
+        Of the parameters.  # (parameters, outputs), (parameters, parameters)
     first
         Parameter that each table begins with.  # (tables + 1,)
+    strengths
+        Curvature, price and dispersion.
     kept
         Where to say so.  # (tables,)
     """
+    curvature, price, dispersion = strengths
     for t in range(len(kept)):
         a, n = first[t], first[t + 1] - first[t]
-        solved, slopes = penalty[a : a + n, a : a + n].copy(), slope[:, a : a + n].copy()
-        matrix = system[a : a + n, a : a + n].copy()
+        matrix, slopes = penalty[a : a + n, a : a + n].copy(), slope[a : a + n].copy()
+        solved = matrix.copy()
+        for i in range(n):
+            for j in range(i, n):
+                matrix[i, j] += curvature * gram[a + i, a + j]
         drop, fixed = 0.0, 0.0
         _reduce(matrix, solved, slopes)
         for i in range(n):
-            for c in range(len(slopes)):
-                drop += 0.5 * slopes[c, i] ** 2
+            for c in range(slopes.shape[1]):
+                drop += 0.5 * slopes[i, c] ** 2
         for i in range(n - 1, -1, -1):
             for j in range(n):
                 solved[i, j] /= matrix[i, i]
@@ -210,8 +175,8 @@ def _reduce(matrix: Floats, solved: Floats, slopes: Floats) -> None:
             matrix[i, j] /= pivot
         for j in range(n):
             solved[i, j] /= pivot
-        for c in range(len(slopes)):
-            slopes[c, i] /= pivot
+        for c in range(slopes.shape[1]):
+            slopes[i, c] /= pivot
         for r in range(i + 1, n):
             factor = matrix[i, r]
             if factor == 0.0:  # categories are orthogonal
@@ -220,5 +185,5 @@ def _reduce(matrix: Floats, solved: Floats, slopes: Floats) -> None:
                 matrix[r, j] -= factor * matrix[i, j]
             for j in range(n):
                 solved[r, j] -= factor * solved[i, j]
-            for c in range(len(slopes)):
-                slopes[c, r] -= factor * slopes[c, i]
+            for c in range(slopes.shape[1]):
+                slopes[r, c] -= factor * slopes[i, c]

@@ -14,7 +14,7 @@ import numpy as np
 
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.learn.regression.row_features import FeatureTable, normal_sums
-from expecta.learn.regression.split_kernels import score_cuts, side_systems
+from expecta.learn.regression.split_kernels import score_cuts
 
 Sums: TypeAlias = tuple[Floats, Floats]  # slopes, and pairs (i, j) of features with i <= j
 MAX_WORK = 2e9  # rows x variables², beyond which the estimates are made from a part of the rows
@@ -61,13 +61,14 @@ class SplitSums:
         inside = self._first <= first and last <= self._last
         return inside and row_step(len(self._rows), last - first) == self._step
 
-    def systems(
-        self, cut: Cut, first: int, last: int, penalty: Floats, slopes: Floats, systems: Floats
-    ) -> None:
-        """Set slopes and systems of the rows inside a cut and of those outside, with a penalty.
+    def system(self, first: int, last: int) -> Sums:
+        """Return the sums for a constant and the tables of a range of variables."""
+        return self._part(self._everything, self._first, first, last)
+
+    def sides(self, cut: Cut, first: int, last: int) -> tuple[Sums, Sums]:
+        """Return the sums of the rows inside a cut and of those outside.
 
         Only the smaller side is summed up, the larger is what it leaves.
-        # (2, outputs, parameters), and upper triangles (2, parameters, parameters)
         """
         if cut in self._sides:
             low, high, inside_is_small, sums = self._sides[cut]
@@ -75,16 +76,15 @@ class SplitSums:
             low, high = first, last
             hot = self.allowed(cut)[self._table.codes[self._rows, cut.position]]
             inside_is_small = bool(2 * np.count_nonzero(hot) <= len(hot))
-            sums = self._system(self._rows[hot if inside_is_small else ~hot], first, last)
+            rows = self._rows[hot if inside_is_small else ~hot]
+            sums = self._system(rows, first, last)
             if self._n_kept + sums[1].size <= MAX_KEPT:
                 self._n_kept += sums[1].size
                 self._sides[cut] = low, high, inside_is_small, sums
-        of, turn = self._table.fine.first, 1 if inside_is_small else -1
-        starts = 1 + int(of[first] - of[self._first]), 1 + int(of[first] - of[low])
-        curvature = self._target.curvature
-        side_systems(
-            self._everything, sums, starts, curvature, penalty, slopes[::turn], systems[::turn]
-        )
+        slope, pairs = self._part(sums, low, first, last)
+        both = self.system(first, last)
+        large = both[0] - slope, both[1] - pairs
+        return ((slope, pairs), large) if inside_is_small else (large, (slope, pairs))
 
     def allowed(self, cut: Cut) -> Bools:
         """Return the values of its variable that are inside a cut."""
@@ -151,3 +151,15 @@ class SplitSums:
         low, high = int(fine.first[first]), int(fine.first[last])
         pairs, slope = normal_sums(fine.rows, rows, low, high, target.weight, target.slope)
         return slope, pairs
+
+    def _part(self, sums: Sums, start: int, first: int, last: int) -> Sums:
+        """Return the constant's and a range of variables' part of sums that begin with another."""
+        of = self._table.fine.first
+        a, b = 1 + int(of[first] - of[start]), 1 + int(of[last] - of[start])
+        slope, pairs = sums
+        if a == 1:
+            return slope[:b], pairs[:b, :b]
+        part = np.empty((1 + b - a, 1 + b - a))
+        part[0, 0], part[0, 1:] = pairs[0, 0], pairs[0, a:b]
+        part[1:, 0], part[1:, 1:] = 0.0, pairs[a:b, a:b]
+        return np.concatenate([slope[:1], slope[a:b]]), part

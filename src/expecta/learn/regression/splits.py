@@ -142,28 +142,26 @@ class SplitSearch:
         return proposals
 
     def _best(self, sums: SplitSums, first: int, last: int) -> Proposal | None:
-        penalty = self._penalty(first, last)
-        n, k = len(penalty.matrix), self.target.slope.shape[1]
-        slopes, roots, kept_roots = np.empty((2, k, n)), np.zeros((2, n, n)), np.zeros((2, n, n))
         best, drop = None, 0.0
+        penalty = self._penalty(first, last)
         for cut in sums.best_cuts(first, last, self.options.min_rows, N_FINALISTS):
-            sums.systems(cut, first, last, penalty.matrix, slopes, roots)
-            promised = sum(map(_drop, roots, slopes))
+            sides = sums.sides(cut, first, last)
+            solved = [self._solve(*side, penalty) for side in sides]
+            promised = sum(of_side for of_side, _ in solved)
             if promised > drop:
-                best, drop = cut, promised
-                roots, kept_roots = kept_roots, roots
+                best, drop = (cut, sides, [upper for _, upper in solved]), promised
         if best is None:
             return None
-        net = drop - self.options.price * sum(self._noise(root, penalty) for root in kept_roots)
+        cut, sides, roots = best
+        net = drop - self.options.price * sum(self._noise(root, penalty) for root in roots)
         if net <= 0:
             return None
-        allowed = sums.allowed(best)
-        sums.systems(best, first, last, penalty.matrix, slopes, roots)
-        inside, outside = (
-            self._tables(*side, penalty, first, last) for side in zip(slopes, roots, strict=True)
+        allowed = sums.allowed(cut)
+        proposed = (
+            SplitSide(allowed, self._tables(*sides[0], penalty, first, last)),
+            SplitSide(~allowed, self._tables(*sides[1], penalty, first, last)),
         )
-        sides = SplitSide(allowed, inside), SplitSide(~allowed, outside)
-        return Proposal(net, best.position, sides)
+        return Proposal(net, cut.position, proposed)
 
     def _penalty(self, first: int, last: int) -> Penalty:
         """Return the penalty of a constant and a range of variables' tables."""
@@ -174,23 +172,23 @@ class SplitSearch:
             self.penalties[key] = Penalty(matrix, np.ascontiguousarray(twice.T))
         return self.penalties[key]
 
+    def _solve(self, slope: Floats, pairs: Floats, penalty: Penalty) -> tuple[float, Floats]:
+        """Return the drop of the quadratic at its minimum, and the factor of its matrix."""
+        upper = factor(self.target.curvature * pairs + penalty.matrix)
+        solved = solve_transposed(upper, np.array(slope.T, order="C"))
+        return 0.5 * float(np.vdot(solved, solved)), upper
+
     def _noise(self, upper: Floats, penalty: Penalty) -> float:
         """Return the drop to expect of noise: half the slope's variance per free parameter."""
         fixed = float(np.vdot(invert_factored(upper), penalty.twice))
         return 0.5 * self.target.dispersion * (len(upper) - fixed)
 
     def _tables(
-        self, slope: Floats, system: Floats, penalty: Penalty, first: int, last: int
+        self, slope: Floats, pairs: Floats, penalty: Penalty, first: int, last: int
     ) -> Ints:
         """Choose the variables whose table, on its own, promises more than noise."""
         start = 1 + self.table.fine.first[first : last + 1] - self.table.fine.first[first]
         kept = np.empty(last - first, np.bool_)
-        price, dispersion = self.options.table_price, self.target.dispersion
-        tables_beyond_noise(system, slope, penalty.matrix, start, price, dispersion, kept)
+        strengths = self.target.curvature, self.options.table_price, self.target.dispersion
+        tables_beyond_noise(pairs, slope, penalty.matrix, start, strengths, kept)
         return first + np.flatnonzero(kept)
-
-
-def _drop(system: Floats, slope: Floats) -> float:
-    """Return the drop of the quadratic at its minimum; replaces the system by its factor."""
-    solved = solve_transposed(factor(system), slope)
-    return 0.5 * float(np.vdot(solved, solved))
