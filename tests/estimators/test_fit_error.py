@@ -95,6 +95,16 @@ def test_a_density_that_was_given_stays():
     assert all(one.density.circuit is model.refined_.circuit for one in replicates)
 
 
+def test_a_given_density_of_a_wrapped_model_stays():
+    """So nothing varies, whatever rows the predictor is fitted to."""
+    X, y = table(400)
+    model, density = LinearRegression().fit(pd.DataFrame(X), y), Independent().fit(X)
+    other, _ = table(30, seed=1)
+    predictor = ExpectedPredictor(model, density).fit(other)
+    _, error = predictor.predict(UNKNOWN, return_error="fit")
+    assert np.all(error == 0)
+
+
 def test_what_rows_hardly_tell_is_chosen_anew():
     """Whether columns depend on each other, and which scale fits a slightly skewed target."""
     rng = np.random.default_rng(0)

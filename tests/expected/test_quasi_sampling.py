@@ -154,7 +154,7 @@ def test_errors_are_those_that_are_made(explains, max_samples):
     assert np.all(sampled.samples <= max(max_samples, 4))
     if max_samples == 10_000:
         assert np.all(sampled.error <= 0.0101 * np.maximum(exact, wrapped.scale))
-        variance = margin.variance(wrapped.route.form, codes)
+        variance = margin.variance(wrapped.route.form, codes, 0.0)
         np.testing.assert_allclose(np.sqrt(sampled.variance), np.sqrt(variance), atol=0.05)
 
 

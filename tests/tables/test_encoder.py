@@ -19,8 +19,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from expecta import DomainError, Evidence
-from expecta.tables import BooleanEncoder, Encoder
+from expecta import DomainError, Evidence, config_context
+from expecta.tables import BooleanEncoder, Encoder, encoder
 from expecta.tables.encoder_files import ENCODER_FILE
 from expecta.tables.table import read_table
 
@@ -872,3 +872,21 @@ def test_texts_of_arrow_are_read_as_those_of_lists(chunks, kind):
     assert (found.kind, found.levels, len(found)) == (want.kind, want.levels, len(want))
     if want.codes is not None:
         assert found.codes.tolist() == want.codes.tolist()
+
+
+def test_threads_change_neither_codes_nor_what_is_refused(monkeypatch):
+    monkeypatch.setattr(encoder, "MIN_THREADED_CELLS", 1)
+    rng = np.random.default_rng(0)
+    table = {f"c{k}": rng.choice(list("abc"), 2000) for k in range(6)}
+    table |= {f"n{k}": rng.normal(size=2000) for k in range(6)}
+    fitted = Encoder(unseen="error").fit(table)
+    codes = {}
+    for threads in (1, 3):
+        with config_context(threads=threads):
+            codes[threads] = fitted.transform(table)
+            wrong = table | {
+                f"c{k}": np.where(rng.random(2000) < 0.1, "new", "a") for k in range(6)
+            }
+            with pytest.raises(DomainError, match="'c0'"):
+                fitted.transform(wrong)
+    np.testing.assert_array_equal(codes[1], codes[3])

@@ -38,7 +38,7 @@ class Split(PrintedAnswer):
     population, mean, standard_error
         What means are over: the density, the training rows, or both; expectation of the model's
         output over each group, and its standard error. By both, the mean of the groups by share
-        is that of the population.
+        is that of the population, unless no output varies within the groups.
     density_mean, numerical_error, rows_output, rows_error, std
         As in `Group`, of each group.
     rows, rows_mean

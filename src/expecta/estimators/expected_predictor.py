@@ -210,7 +210,9 @@ class ExpectedPredictor(ExpectedEstimator):
         models: list[ExpectedModel] = []
         with Progress("replicates", REPLICATES) as progress:
             for times in replicate_weights(len(rows), self.random_state):
-                density = relearned(self.density_, codes, rows.weight * times)
+                density = self.density_
+                if density is not self.density:  # one that was given stays as it is
+                    density = relearned(density, codes, rows.weight * times)
                 models.append(self._wrap(self._calls, density, complete, table, template))
                 progress.advance()
         return models

@@ -142,7 +142,7 @@ def learned_anew(density: Density, codes: Ints, weight: Floats, seed: int) -> De
 def relearned(density: Density, codes: Ints, weight: Floats) -> Density:
     """Return a density as other weights of its training rows make it.
 
-    One that does not learn by counts, such as a PSDD, or was given, stays as it is.
+    One that does not learn by counts, such as a PSDD, stays as it is.
     """
     if not isinstance(density, TreeLearner):
         return density

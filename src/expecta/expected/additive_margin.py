@@ -9,16 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from expecta.circuits.constructions import linear
+from expecta.circuits.evidence import Evidence
 from expecta.common.arrays import Floats, Ints
 from expecta.common.errors import DomainError
 from expecta.common.trust import Trust
 from expecta.densities.density import Density
 from expecta.expected.expected_output import ExpectedOutput, OutputContext
+from expecta.expected.link_variance import mean_and_variance_of_link
 from expecta.expected.margin import Margin, explain_response
 from expecta.expected.model_cells import ModelCells
 from expecta.expected.pair_output import PairOutput, one_output
 from expecta.expected.row_template import RowTemplate
 from expecta.expected.sampled_output import CompleteOutputs, SampledOutput
+from expecta.queries.moments import extremes_of
 from expecta.queries.output_distribution import Distribution
 from expecta.queries.pair import Pair
 from expecta.readers import Unreadable
@@ -91,13 +94,14 @@ class AdditiveMargin(Margin):
             known = np.flatnonzero(codes[:, variable] >= 0)
             if not len(known):
                 continue
-            terms = self.terms(column, template.column(table, column)[rows[known]])
+            cells = template.column(table, column)[rows[known]]
+            terms = self.terms(column, cells)
             if terms is not None:
                 if not np.all(np.isfinite(terms)):
-                    wrong = int(np.argmin(np.isfinite(terms).all(axis=1)))
+                    wrong = cells[int(np.argmin(np.isfinite(terms).all(axis=1)))]
                     raise DomainError(
-                        f"the model's transformers make no number of column "
-                        f"{template.columns[column]!r} in row {rows[known[wrong]]}"
+                        f"the model, with its transformers, makes no finite number of column "
+                        f"{template.columns[column]!r} where it is {wrong!s:.40}"
                     )
                 total[known] += terms - self.tables[variable][codes[known, variable]]
         return total
@@ -131,9 +135,22 @@ class AdditiveMargin(Margin):
             return value, error
         return np.hstack([1 - value, value]), np.hstack([error, error])
 
-    def variance(self, form: Form, codes: Ints) -> Floats | None:
-        """Variance of the output, where it is the margin. Exact.  # (rows, outputs)."""
-        return self.central_moments(codes, 2)[:, :, 2] if form.link == "identity" else None
+    def variance(self, form: Form, codes: Ints, offset: Floats) -> Floats | None:
+        """Variance of the output; None for a ratio of several margins.  # (rows, outputs).
+
+        Exact of the margin and of its exponential, within 1e-10 of its logistic function.
+        """
+        if form.link in ("identity", "none"):
+            return self.central_moments(codes, 2)[:, :, 2]
+        if form.link not in ("exp", "logistic"):
+            return None
+        evidence = Evidence.rows(codes, self.pair.p.cardinalities)
+        parts = []
+        for k, shift in enumerate(offset.T):
+            pair = one_output(self.pair, k)
+            low, high = (end[:, 0] for end in extremes_of(pair, evidence)[:2])
+            parts.append(mean_and_variance_of_link(pair, evidence, form.link, low, high, shift)[2])
+        return np.stack(parts * (2 if form.classes is not None else 1), axis=1)
 
     def distribution(self, codes: Ints, noise: float, tol: float) -> Distribution:
         """Distribution of the margin plus normal noise."""
@@ -168,9 +185,11 @@ class AdditiveMargin(Margin):
         """How far E[link(margin)] can be trusted."""
         return {"exp": Trust.EXACT, "logistic": Trust.WITHIN}.get(form.link, Trust.SAMPLED)
 
-    def knows_variance(self, form: Form) -> bool:
-        """Whether :meth:`variance` is exact."""
-        return form.link == "identity"
+    def spread_trust(self, form: Form) -> Trust:
+        """How far :meth:`variance` can be trusted: of logistic functions within 1e-10."""
+        if form.link in ("identity", "none", "exp"):
+            return Trust.EXACT
+        return Trust.WITHIN if form.link == "logistic" else Trust.SAMPLED
 
 
 def additive_of_linear(

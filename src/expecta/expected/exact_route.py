@@ -45,7 +45,10 @@ def explain_route(name: str, route: ExactRoute | None, why: str, tol: float) -> 
         ]
     form, margin, exact = route.form, route.margin, route.exact
     kind, moments, response = margin.explain(form, tol, exact)
-    known = exact if margin.knows_variance(form) else Trust.SAMPLED
+    known = {
+        Trust.EXACT: exact,
+        Trust.WITHIN: f"variance {Trust.WITHIN} 1e-10" + (f", {exact}" if route.tried else ""),
+    }.get(margin.spread_trust(form), Trust.SAMPLED)
     return [
         f"{name}: {kind}",
         *(f"{Trust.CHECKED.capitalize()}, not proved: {reason}." for reason in route.tried),

@@ -57,7 +57,7 @@ class Margin(ABC):
         """E[link(margin + offset)] and a bound on its error; None where it must be sampled."""
 
     @abstractmethod
-    def variance(self, form: Form, codes: Ints) -> Floats | None:
+    def variance(self, form: Form, codes: Ints, offset: Floats) -> Floats | None:
         """Variance of the output; None where it must be sampled.  # (rows, outputs)."""
 
     @abstractmethod
@@ -78,8 +78,8 @@ class Margin(ABC):
         """How far E[link(margin)] can be trusted."""
 
     @abstractmethod
-    def knows_variance(self, form: Form) -> bool:
-        """Whether :meth:`variance` is exact."""
+    def spread_trust(self, form: Form) -> Trust:
+        """How far :meth:`variance` can be trusted."""
 
 
 def explain_response(form: Form, exact: str, computed: str | None) -> str:

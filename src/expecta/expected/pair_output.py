@@ -19,14 +19,11 @@ from expecta.expected.expected_output import (
     OutputContext,
     normalised_weights,
 )
-from expecta.expected.link_variance import variance_about_mean
-from expecta.queries.links import mean_and_square_of_exp
-from expecta.queries.logistic_slope import expected_slope
+from expecta.expected.link_variance import mean_and_variance_of_link
 from expecta.queries.moments import expectation_and_log_prob, extremes_of, mean_and_central
 from expecta.queries.one_vs_rest import class_shares
 from expecta.queries.pair import Pair
 
-VARIANCE_TOL = 1e-12  # error of expectations that variances are made of
 QUANTILE_TOL = 1e-3  # of probabilities that quantiles are read from
 PROBABILITY_TOL = 1e-6  # of probabilities
 
@@ -132,20 +129,8 @@ class PairOutput(ExpectedOutput):
         self, evidence: Evidence, low: Floats, high: Floats
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Compute mean and variance through a link, of g in a range that is known."""
-        if self.link == "logistic":
-            mean, error = self.pair.expected(evidence, "logistic", tol=VARIANCE_TOL)
-            slope, slope_error = expected_slope(self.pair, evidence, VARIANCE_TOL)
-            variance, loose = mean - slope - mean**2, 3.0 * error + slope_error
-        else:
-            mean, square = (part[:, 0] for part in mean_and_square_of_exp(self.pair, evidence))
-            error = 0.0 * mean
-            variance, loose = square - mean**2, np.asarray(1e-12 * square)
-        about, bound = variance_about_mean(self.pair, evidence, self.link, low, high)
-        better = bound < loose
-        variance, loose = np.where(better, about, variance), np.where(better, bound, loose)
-        # a number between two ends varies by a quarter of their distance squared at most
-        limit = 0.25 * (self._apply(high) - self._apply(low)) ** 2
-        return self.origin + mean, error, np.clip(variance, 0.0, limit), np.minimum(loose, limit)
+        mean, *rest = mean_and_variance_of_link(self.pair, evidence, self.link, low, high)
+        return self.origin + mean, rest[0], rest[1], rest[2]
 
     def _above(self, evidence: Evidence, threshold: float) -> Answer:
         rows = self.pair.distribution(evidence, tol=PROBABILITY_TOL)

@@ -80,11 +80,13 @@ def sample_means(
     rtol: float,
     max_samples: int,
     control: ControlVariate | None = None,
+    *,
+    min_samples: int = 0,
 ) -> SampledMeans:
     """Estimate the mean of each row by sampling.
 
     Draws until the standard error is ``rtol`` times the larger of the estimate and
-    ``scale``, or until a row has ``max_samples``.
+    ``scale``, and there are ``min_samples``; or until a row has ``max_samples``.
 
     Parameters
     ----------
@@ -122,7 +124,7 @@ def sample_means(
             allowed = rtol * np.maximum(np.abs(mean + shift), scale)
             allowed = np.maximum(allowed, 1e-140)  # whose square is a number too
             need = np.max(np.maximum(unexplained / allowed**2, scale / allowed), axis=1)
-            need = np.minimum(np.ceil(need), max_samples).astype(np.int64)
+            need = np.clip(np.ceil(need), min_samples, max_samples).astype(np.int64)
             todo = np.flatnonzero(need > count)
             wanted = np.minimum(need - count, np.maximum(count, FIRST_SAMPLES) * 8)
     # what was never drawn has less than about one part in as many samples

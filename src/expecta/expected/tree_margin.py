@@ -110,7 +110,7 @@ class TreeMargin(Margin):
         value = self.of(lambda margin: apply_link(form, margin))(codes)
         return value, np.zeros_like(value)
 
-    def variance(self, form: Form, codes: Ints) -> Floats | None:
+    def variance(self, form: Form, codes: Ints, offset: Floats) -> Floats | None:
         """Variance of the output. Exact where boxes are few enough, else None."""
         if form.link == "identity":
             if self.square is None:
@@ -165,9 +165,10 @@ class TreeMargin(Margin):
         """How far E[link(margin)] can be trusted."""
         return Trust.EXACT if self._small(form) else Trust.SAMPLED
 
-    def knows_variance(self, form: Form) -> bool:
-        """Whether :meth:`variance` is exact."""
-        return self.square is not None if form.link == "identity" else self._small(form)
+    def spread_trust(self, form: Form) -> Trust:
+        """How far :meth:`variance` can be trusted."""
+        known = self.square is not None if form.link == "identity" else self._small(form)
+        return Trust.EXACT if known else Trust.SAMPLED
 
     def _small(self, form: Form) -> bool:
         return form.link not in ("identity", "none") and self.is_small

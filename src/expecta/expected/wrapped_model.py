@@ -224,7 +224,8 @@ class WrappedModel(ExpectedModel):
     def _variance(self, rows: ModelRows, which: Ints) -> Floats | None:
         if self.route is None:
             return None
-        return self.route.margin.variance(self.route.form, rows.codes[which])
+        offset = self._offset(rows, which)
+        return self.route.margin.variance(self.route.form, rows.codes[which], offset)
 
     def _sampled(
         self, rows: ModelRows, which: Ints, *, with_control: bool, spread: bool = False
@@ -253,7 +254,10 @@ class WrappedModel(ExpectedModel):
             if form.link in ("logistic", "softmax", "exp"):
                 margin = centre_margins(form, self._margin(rows, which))
                 control = ControlVariate(partial(invert_link, form), margin)
-        return sample_means(draw, len(which), self.scale, self._rtol, self._max_samples, control)
+        least = SAMPLES_FOR_SPREAD if spread else 0
+        return sample_means(
+            draw, len(which), self.scale, self._rtol, self._max_samples, control, min_samples=least
+        )
 
     @property
     def values_decide(self) -> bool:

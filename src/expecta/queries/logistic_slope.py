@@ -22,13 +22,17 @@ from expecta.queries.pair import Pair
 from expecta.queries.spectral import LOGISTIC, coarse, quadrature
 
 
-def expected_slope(pair: Pair, evidence: Evidence, tol: float) -> tuple[Floats, Floats]:
-    """E[σ'(g)] for a pair with one output and possible evidence, and a bound on its error.
+def expected_slope(
+    pair: Pair, evidence: Evidence, tol: float, offset: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """E[σ'(g + offset)] for a pair with one output and possible evidence, and a bound on its error.
 
     Cost: that of E[σ(g)] within ``tol``; the error is about ten times ``tol``.
     """
     low, high = (end[:, None] for end in pair.range(evidence))
     low, high = likely(pair, evidence, low, high, np.ones(len(evidence)), tol)
+    shift = np.zeros(len(evidence)) if offset is None else offset
+    low, high = low + shift[:, None], high + shift[:, None]
     slack = pair.rounding * pair.parameter_size[0]
     reach = coarse(np.maximum(np.abs(low), np.abs(high))[:, 0] + slack)
     value, error = np.empty((2, len(evidence)))
@@ -37,6 +41,7 @@ def expected_slope(pair: Pair, evidence: Evidence, tol: float) -> tuple[Floats, 
         rule = quadrature(LOGISTIC, float(group), tol, pair.rounding)
         end = rule.t[-1] + 0.5 * rule.step
         phi = pair.characteristic(evidence[rows], rule.t)
+        phi = phi * np.exp(1j * shift[rows, None] * rule.t)
         value[rows] = phi.real @ (rule.weight * rule.t)
         # aliasing on two sides; what is cut off; rounding; and what lies beyond the reach
         error[rows] = tol + 0.51 * tol * (end + 1 / np.pi) + end * (rule.error - tol) + tol

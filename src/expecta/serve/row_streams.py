@@ -351,7 +351,7 @@ class StreamAnswers:
     async def _next_piece(
         self, stream: AsyncIterator[bytes], answering: asyncio.Future[None]
     ) -> bytes | None:
-        """Return the next bytes; rows at fault are told at once, whether more arrive or not."""
+        """Return the next bytes; faults of a whole block are told, whether more arrive or not."""
         arriving = asyncio.ensure_future(self._piece(stream))
         try:
             first: set[asyncio.Future[Any]] = {arriving, answering}
