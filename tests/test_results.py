@@ -59,12 +59,16 @@ def claims(name, words, passage):
     for line in passage.splitlines()[2:]:
         first, *cells = [cell.strip() for cell in line.strip("|").split("|")]
         for method, cell in zip(methods.split("; "), cells, strict=True):
-            found.append((cell, measured(name, asked | {"set": first, "method": method})))
+            values = measured(name, asked | {"set": first, "method": method})
+            if cell or values:  # what was not measured is left empty
+                found.append((cell or "nothing", values))
     return found
 
 
 def said(one, value):
     """Whether a number as written is this value, to the digits that it has."""
+    if one == "nothing":
+        return False
     plain = one.replace(",", "")
     if plain.endswith("%"):
         plain, value = plain[:-1], 100 * value
