@@ -23,7 +23,8 @@ def _table(rng):
 
 def _enumerated(predictor, predict, rows):
     """Mean and spread; known numbers as they are, unknown ones the means of their bins."""
-    encoder, density = predictor.encoder_, predictor.density_
+    density = predictor.expected_model.density
+    encoder = density.encoder_
     cells = np.array(list(product(*map(range, encoder.cardinalities_))), np.int32)
     weight = np.exp(density.circuit.log_prob(cells))
     means = {name: encoder.columns_[k].means[cells[:, k]] for k, name in enumerate(NAMES)}
