@@ -83,6 +83,16 @@ def test_an_error_is_raised_and_ends_the_rest():
     assert len(names_of(10, 2)) <= 2  # the threads are as good as before
 
 
+def test_of_several_errors_that_of_the_first_call_is_raised():
+    def do(i: int) -> None:
+        time.sleep(0.01 if i == 0 else 0.0)  # the others fail before it
+        raise ZeroDivisionError(f"at {i}")
+
+    for _ in range(20):
+        with pytest.raises(ZeroDivisionError, match="at 0"):
+            run_on_threads(do, [(i,) for i in range(8)], 3)
+
+
 def test_helpers_have_the_settings_of_the_caller():
     asked = []
     with config_context(threads=5):

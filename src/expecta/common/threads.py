@@ -54,24 +54,29 @@ def run_on_threads(do: Callable[..., None], calls: Sequence[tuple[Any, ...]], th
     """Call ``do`` with each tuple of arguments, on as many threads, the calling one among them.
 
     Threads are kept between calls, and have the settings of the caller. A call may come from
-    within another: who calls works too, and waits for nothing that has not begun. The first
-    error ends it, once what has begun is done.
+    within another: who calls works too, and waits for nothing that has not begun. An error
+    ends it, once what has begun is done; of several it is that of the first call, as on one thread.
     """
     threads = min(threads, len(calls))
     if threads <= 1:
         for call in calls:
             do(*call)
         return
-    waiting = deque(calls)
+    waiting = deque(enumerate(calls))
+    failed: dict[int, Exception] = {}
 
     def work() -> None:
         try:
             while waiting:
                 try:
-                    call = waiting.popleft()
+                    number, call = waiting.popleft()
                 except IndexError:  # another thread took the last
                     return
-                do(*call)
+                try:
+                    do(*call)
+                except Exception as error:  # calls before this one have begun, and may fail too
+                    failed[number] = error
+                    waiting.clear()
         except BaseException:
             waiting.clear()
             raise
@@ -85,6 +90,8 @@ def run_on_threads(do: Callable[..., None], calls: Sequence[tuple[Any, ...]], th
     for error in errors:
         if error is not None:
             raise error
+    if failed:
+        raise failed.pop(min(failed))
 
 
 def one_blas_thread() -> Any:

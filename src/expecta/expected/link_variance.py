@@ -30,13 +30,13 @@ def mean_and_variance_of_link(
     link: str,
     low: Floats,
     high: Floats,
-    offset: Floats | None = None,
+    offset: Floats | float = 0.0,
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Mean and variance of exp or logistic of g + offset, of g with one output, with their errors.
 
     ``low`` and ``high`` are the range of g given each row, which must be possible.
     """
-    shift = np.zeros(len(evidence)) if offset is None else offset
+    shift = np.broadcast_to(offset, len(evidence))
     if link == "logistic":
         mean, error = pair.expected(evidence, "logistic", tol=VARIANCE_TOL, offset=shift)
         slope, slope_error = expected_slope(pair, evidence, VARIANCE_TOL, shift)

@@ -129,8 +129,10 @@ class PairOutput(ExpectedOutput):
         self, evidence: Evidence, low: Floats, high: Floats
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Compute mean and variance through a link, of g in a range that is known."""
-        mean, *rest = mean_and_variance_of_link(self.pair, evidence, self.link, low, high)
-        return self.origin + mean, rest[0], rest[1], rest[2]
+        mean, error, variance, bound = mean_and_variance_of_link(
+            self.pair, evidence, self.link, low, high
+        )
+        return self.origin + mean, error, variance, bound
 
     def _above(self, evidence: Evidence, threshold: float) -> Answer:
         rows = self.pair.distribution(evidence, tol=PROBABILITY_TOL)

@@ -184,8 +184,9 @@ class WrappedModel(ExpectedModel):
         which = which[possible]
         if not len(which):
             return RowAnswers(mean, error, spread)
-        expected = self._expected(rows, which)
-        variance = self._variance(rows, which) if std else None
+        codes, offset = rows.codes[which], self._offset(rows, which)
+        expected = self._expected(codes, offset)
+        variance = self._variance(codes, offset) if std else None
         if expected is None or (std and variance is None):
             sampled = self._sampled(rows, which, with_control=expected is None, spread=std)
             if expected is None:
@@ -212,20 +213,19 @@ class WrappedModel(ExpectedModel):
         """Whether outputs are probabilities of classes."""
         return self.classes is not None and not self.margins_only
 
-    def _expected(self, rows: ModelRows, which: Ints) -> tuple[Floats, Floats | float] | None:
+    def _expected(self, codes: Ints, offset: Floats) -> tuple[Floats, Floats | float] | None:
         """Compute expected outputs, with a bound on their error, where that can be done."""
         if self.route is None:
             return None
         form, margin = self.route.form, self.route.margin
         if form.link == "identity" or self.margins_only:
-            return self._margin(rows, which), 0.0
-        return margin.response(form, rows.codes[which], self._offset(rows, which), self.tol)
+            return margin.mean(codes) + offset, 0.0
+        return margin.response(form, codes, offset, self.tol)
 
-    def _variance(self, rows: ModelRows, which: Ints) -> Floats | None:
+    def _variance(self, codes: Ints, offset: Floats) -> Floats | None:
         if self.route is None:
             return None
-        offset = self._offset(rows, which)
-        return self.route.margin.variance(self.route.form, rows.codes[which], offset)
+        return self.route.margin.variance(self.route.form, codes, offset)
 
     def _sampled(
         self, rows: ModelRows, which: Ints, *, with_control: bool, spread: bool = False

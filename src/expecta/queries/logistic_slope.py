@@ -23,7 +23,7 @@ from expecta.queries.spectral import LOGISTIC, coarse, quadrature
 
 
 def expected_slope(
-    pair: Pair, evidence: Evidence, tol: float, offset: Floats | None = None
+    pair: Pair, evidence: Evidence, tol: float, offset: Floats | float = 0.0
 ) -> tuple[Floats, Floats]:
     """E[σ'(g + offset)] for a pair with one output and possible evidence, and a bound on its error.
 
@@ -31,7 +31,7 @@ def expected_slope(
     """
     low, high = (end[:, None] for end in pair.range(evidence))
     low, high = likely(pair, evidence, low, high, np.ones(len(evidence)), tol)
-    shift = np.zeros(len(evidence)) if offset is None else offset
+    shift = np.broadcast_to(offset, len(evidence))
     low, high = low + shift[:, None], high + shift[:, None]
     slack = pair.rounding * pair.parameter_size[0]
     reach = coarse(np.maximum(np.abs(low), np.abs(high))[:, 0] + slack)
@@ -41,7 +41,8 @@ def expected_slope(
         rule = quadrature(LOGISTIC, float(group), tol, pair.rounding)
         end = rule.t[-1] + 0.5 * rule.step
         phi = pair.characteristic(evidence[rows], rule.t)
-        phi = phi * np.exp(1j * shift[rows, None] * rule.t)
+        if np.any(shift):
+            phi = phi * np.exp(1j * shift[rows, None] * rule.t)
         value[rows] = phi.real @ (rule.weight * rule.t)
         # aliasing on two sides; what is cut off; rounding; and what lies beyond the reach
         error[rows] = tol + 0.51 * tol * (end + 1 / np.pi) + end * (rule.error - tol) + tol

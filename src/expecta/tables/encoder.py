@@ -298,12 +298,8 @@ class Encoder(TableTransformer):
             cells = table.column(positions[variable])
             out[:, variable] = self.columns_[variable].encode(cells, unseen=self.unseen)
 
-        columns = [(variable,) for variable in range(len(positions))]
         threads = current().n_threads() if out.size >= MIN_THREADED_CELLS else 1
-        try:
-            run_on_threads(write, columns, threads)
-        except Exception:
-            run_on_threads(write, columns, 1)  # which names the first of several wrong columns
+        run_on_threads(write, [(variable,) for variable in range(len(positions))], threads)
         return out
 
     def evidence(self, X: Any) -> Evidence:

@@ -191,10 +191,16 @@ class CardPair:
                 self._probabilities(which, level, lanes)
                 self._states(which, level, lanes, chunks)
 
+    def _of_lanes(self, n: int, side: int) -> tuple[Any, ...]:
+        """Return what kernels of a level share: the weights of p, and which lanes a block has."""
+        i, q = np.int32, np.int64
+        weights = (*self.edges, self.Q, self.K)
+        return *weights, self.maps, q(self.tile), i(n), i(side.bit_length() - 1)
+
     def _probabilities(self, which: int, level: int, lanes: int) -> None:
         """Launch q of the nodes of a level."""
         stage, (nodes, *_) = self.stages[which]
-        i, q = np.int32, np.int64
+        i = np.int32
         n = int(stage.lanes[level]) or lanes
         side = _side(n, 0)
         across = -(-n // side)
@@ -210,13 +216,7 @@ class CardPair:
                     i(a),
                     i(b),
                     i(chunk),
-                    *self.edges,
-                    self.Q,
-                    self.K,
-                    self.maps,
-                    q(self.tile),
-                    i(n),
-                    i(side.bit_length() - 1),
+                    *self._of_lanes(n, side),
                     self.flag,
                 ),
             )
@@ -247,13 +247,7 @@ class CardPair:
                     self.pair_p,
                     self.Z,
                     q(self.z_size),
-                    *self.edges,
-                    self.Q,
-                    self.K,
-                    self.maps,
-                    q(self.tile),
-                    i(n),
-                    i(side.bit_length() - 1),
+                    *self._of_lanes(n, side),
                 ),
             )
 
@@ -283,13 +277,7 @@ class CardPair:
                     q(self.c_size),
                     self.Z,
                     q(self.z_size),
-                    *self.edges,
-                    self.Q,
-                    self.K,
-                    self.maps,
-                    q(self.tile),
-                    i(n),
-                    i(side.bit_length() - 1),
+                    *self._of_lanes(n, side),
                 ),
             )
 

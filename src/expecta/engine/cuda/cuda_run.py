@@ -31,7 +31,7 @@ MAX_STAGED = 1 << 25  # bytes of a tile's codes, and of its roots, in memory of 
 MAX_SENT = 1 << 28  # bytes of rows as they are, at a time
 MIN_CELLS, MAX_PARTS = 1 << 18, 8  # of codes that a thread writes, and threads
 
-_kept = kept_on_card()  # pairs, by their plans
+_kept = kept_on_card()  # walks of each kind, by their plans
 
 
 def run_on_card(
