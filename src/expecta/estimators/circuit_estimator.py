@@ -268,14 +268,15 @@ class CircuitEstimator(ExpectedEstimator):
                 rough = learn(some._replace(fold=None), weight, **additive)
                 weight = some.given_target(y, rough.circuit, LOSSES[loss], weight)
             last = large or not rounds  # whose folds' circuits are asked for
-            grown = learn(some, weight, exact=not large, with_folds=keep_folds and last)
+            exact = not large and not rounds
+            grown = learn(some, weight, exact=exact, with_folds=keep_folds and last)
             if large:
                 weight = training.given_target(y, grown.circuit, LOSSES[loss], training.weight)
                 rest = training._replace(fold=None)
                 grown = replace(grown, circuit=learn(rest, weight, like=grown, exact=False).circuit)
             elif rounds:
                 weight = training.given_target(y, grown.circuit, LOSSES[loss], weight)
-                grown = learn(training, weight)
+                grown = learn(training, weight, like=grown)
         if grown.n_kept is not None:
             self.subsampled_ += (
                 f"the circuit has the {grown.n_kept} of {len(curves):,} columns that say most "
