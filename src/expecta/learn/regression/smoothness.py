@@ -8,8 +8,9 @@ smoothing parameter optimization", 2017), with one Newton step of the parameters
     strength ← strength · (tr(P⁻¹ form) - tr((H + P)⁻¹ form)) / (θᵀ form θ / dispersion)
 
 summed over outputs; H is the curvature of the loss. The size is chosen likewise, one for all
-columns. A form that explains nothing grows without bound: an atom then is where the curve is,
-and a curve is straight.
+columns. The point is neared slowly: a step of the logarithm that is a factor shorter than the one
+before goes on to where steps of that factor would end. A form that explains nothing grows without
+bound: an atom then is where the curve is, and a curve is straight.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ from expecta.learn.regression.row_features import FeatureTable, SparseRows, norm
 
 MAX_PARAMETERS = 800  # of an output, beyond which nothing is chosen
 MAX_ALL_PARAMETERS = 2400  # of all outputs
-MAX_STEPS = 20  # of the fixed point
+MAX_STEPS = 10  # of the fixed point
 MIN_CHANGE = 0.05  # of the logarithm of a strength, below which it stands
-MAX_FACTOR = 30.0  # by which a strength changes in a step
+MAX_STEP = float(np.log(30.0))  # of the logarithm of a strength
+MAX_SHRINKING = 2 / 3  # factor between steps: a step is three times as long at most
 STRENGTHS, SIZES = (1e-3, 1e7), (1e-2, 1e3)  # least and largest
 FREE = 1e-6  # pull on the overall constant: none to speak of
 MAX_HALVINGS = 8  # of a step
@@ -72,16 +74,16 @@ def choose_smoothing(table: FeatureTable, weight: Floats, loss: Loss) -> Smoothi
     y, curves, first = table.y, table.curves, 1 + table.rich.first
     rows = np.flatnonzero(weight > 0).astype(np.int32)
     n, k = int(first[-1]), y.shape[1]
-    strengths = [[1.0] * len(curve.forms) for curve in curves]
-    size = 1.0
     theta: Floats = np.zeros((n, k))
     theta[0] = loss.start(y, weight)
     g = np.tile(theta[0], (len(y), 1))
     no_values = np.empty((len(y), 0))
     gram, _ = normal_system(table.rich.rows, rows, 0, n - 1, weight, no_values)
     curvatures = _Curvatures(table, rows, weight, loss, gram)
+    logs, step = np.zeros((2, 1 + sum(len(curve.forms) for curve in curves)))
+    limits = np.log([SIZES, *[STRENGTHS] * (len(logs) - 1)]).T
     for _ in range(MAX_STEPS):
-        P = _BlockPenalty.of(first, curves, size, strengths)
+        P = _BlockPenalty.of(first, curves, np.exp(logs))
         theta, g, posteriors = _newton_step(table, weight, loss, curvatures, theta, g, P)
         dispersion = np.ones(k)
         if loss.quadratic:
@@ -92,19 +94,21 @@ def choose_smoothing(table: FeatureTable, weight: Floats, loss: Loss) -> Smoothi
         posterior = [np.mean(blocks, axis=0) for blocks in zip(*posteriors, strict=True)]
         pairs = zip(P.blocks, posterior, strict=True)
         fixed = [np.linalg.inv(own) - left for own, left in pairs][1:]
-        before = [size, *itertools.chain(*strengths)]
-        for span, curve, own, part in zip(P.spans[1:], curves, strengths, fixed, strict=True):
+        explained = [(sum(map(np.trace, fixed)), np.sum(scaled[1:] ** 2))]  # by size and forms
+        for span, curve, part in zip(P.spans[1:], curves, fixed, strict=True):
             of = scaled[span]
-            own[:] = [
-                _renewed(s, k * np.sum(part * form), np.sum(of * (form @ of)), STRENGTHS)
-                for s, form in zip(own, curve.forms, strict=True)
-            ]
-        size = _renewed(size, k * sum(map(np.trace, fixed)), np.sum(scaled[1:] ** 2), SIZES)
-        after = [size, *itertools.chain(*strengths)]
-        if np.max(np.abs(np.log(after) - np.log(before))) < MIN_CHANGE:
+            explained += [(np.sum(part * form), np.sum(of * (form @ of))) for form in curve.forms]
+        degrees, squares = np.array(explained).T
+        ratio = np.maximum(k * degrees, 1e-12) / np.maximum(squares, 1e-300)
+        before, step = step, np.clip(np.log(ratio), -MAX_STEP, MAX_STEP)
+        shrinks = np.divide(step, before, out=np.zeros_like(step), where=before != 0.0)
+        longer = step / (1.0 - np.clip(shrinks, 0.0, MAX_SHRINKING))
+        moved = np.clip(logs + np.clip(longer, -MAX_STEP, MAX_STEP), *limits)
+        still = np.max(np.abs(moved - logs)) < MIN_CHANGE
+        logs = moved
+        if still:
             break
-    strengths = [[_rounded(strength) for strength in own] for own in strengths]
-    chosen = _BlockPenalty.of(first, curves, _rounded(size), strengths)
+    chosen = _BlockPenalty.of(first, curves, _rounded(np.exp(logs)))
     return Smoothing(np.asarray(scipy.linalg.block_diag(*chosen.blocks)), gram, theta)
 
 
@@ -115,13 +119,14 @@ class _BlockPenalty(NamedTuple):
     blocks: list[Floats]
 
     @classmethod
-    def of(
-        cls, first: Ints, curves: Sequence[Curve], size: float, strengths: list[list[float]]
-    ) -> _BlockPenalty:
+    def of(cls, first: Ints, curves: Sequence[Curve], strengths: Floats) -> _BlockPenalty:
+        """Make it of the size's strength and those of all forms, curve by curve."""
         spans = [slice(0, 1), *(slice(a, b) for a, b in itertools.pairwise(first.tolist()))]
+        size, *each = strengths.tolist()
+        of_form = iter(each)
         blocks = [np.array([[FREE]])]
-        for curve, own in zip(curves, strengths, strict=True):
-            forms = (strength * form for strength, form in zip(own, curve.forms, strict=True))
+        for curve in curves:
+            forms = (next(of_form) * form for form in curve.forms)
             blocks.append(sum(forms, size * np.eye(curve.rich.shape[1])))
         return cls(spans, blocks)
 
@@ -142,16 +147,9 @@ class _BlockPenalty(NamedTuple):
         return float(sum(map(np.vdot, self.blocks, blocks)))
 
 
-def _rounded(strength: float) -> float:
+def _rounded(strengths: Floats) -> Floats:
     """Round to an eighth of a power of two: rows in another order sum up to the last bit alike."""
-    return float(2.0 ** (np.round(8 * np.log2(strength)) / 8))
-
-
-def _renewed(strength: float, fixed: float, squares: float, limits: tuple[float, float]) -> float:
-    """Return the next strength of a form, from the parameters that it fixes and their squares."""
-    factor = max(float(fixed), 1e-12) / max(float(squares), 1e-300)
-    low, high = limits
-    return min(max(strength * min(max(factor, 1 / MAX_FACTOR), MAX_FACTOR), low), high)
+    return np.asarray(2.0 ** (np.round(8 * np.log2(strengths)) / 8))
 
 
 class _Curvatures(NamedTuple):
