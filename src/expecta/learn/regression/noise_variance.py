@@ -31,7 +31,9 @@ MIN_SHARE = 0.02  # of rows that a step or bump must tell from the others
 MAX_TERMS = 64  # steps, bumps and categories that are fitted, of those that promise most
 STRENGTHS = (4.0, 2.0, 1.0, 0.5, 0.25)  # of the pull, in standard deviations of what chance pushes
 STEPS = 100  # multiplicative, of a fit
+DROP_STEPS = 10  # steps after which terms are left out
 LEAST = 1 / 16  # of the mean variance, that is constant: what varies more costs more frequencies
+NOTHING = 1e-3 * LEAST  # of the mean variance, that a term may add without being kept
 MIN_GAIN = 2.0  # standard errors by which held-out likelihood must rise
 
 
@@ -247,13 +249,21 @@ def _fit(matrix: Floats, squared: Floats, weight: Floats, pull: Floats) -> Float
 
     Last all θ are multiplied so that σ² is right on average.
     """
-    theta = 0.5 / np.maximum(weight @ matrix / weight.sum(), 1e-3) / max(1, matrix.shape[1] - 1)
+    start = 0.5 / np.maximum(weight @ matrix / weight.sum(), 1e-3) / max(1, matrix.shape[1] - 1)
+    kept, theta = np.arange(matrix.shape[1]), start
     theta[0] = 0.5
-    for _ in range(STEPS):
+    for step in range(STEPS):
         variance = matrix @ theta
         rise = (0.5 * weight * squared / variance**2) @ matrix
         fall = (0.5 * weight / variance) @ matrix + pull
+        if step % DROP_STEPS == DROP_STEPS - 1:  # what is next to nothing and falls is left out
+            stays = (theta >= NOTHING) | (rise > fall)
+            stays[0] = True
+            kept, theta, rise, fall, pull = (z[stays] for z in (kept, theta, rise, fall, pull))
+            matrix = matrix[:, stays]
         theta *= rise / fall
         theta[0] = max(theta[0], LEAST)
-    theta[1:][theta[1:] < 1e-3 * LEAST] = 0.0
-    return theta * np.average(squared / (matrix @ theta), weights=weight)
+    theta[1:][theta[1:] < NOTHING] = 0.0
+    whole = np.zeros(len(start))
+    whole[kept] = theta * np.average(squared / (matrix @ theta), weights=weight)
+    return whole
