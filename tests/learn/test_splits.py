@@ -11,30 +11,25 @@ from hypothesis import strategies as st
 
 from expecta import Vtree, config_context
 from expecta.learn.regression import LOSSES, Curve, splits
-from expecta.learn.regression.cholesky import (
-    factor,
-    invert_factored,
-    invert_root,
-    solve_transposed,
-)
+from expecta.learn.regression.cholesky import factor, invert_factored, invert_root
 from expecta.learn.regression.contexts import Shrinkage
 from expecta.learn.regression.growth import Growth
 from expecta.learn.regression.row_features import FeatureTable
+from expecta.learn.regression.split_kernels import promised_drop, rank_cuts
 from expecta.learn.regression.split_sums import SplitSums
 from expecta.learn.regression.splits import N_FINALISTS, GrowthOptions, SplitRequest
 
 seeds = st.integers(0, 2**31)
 
 
-@given(seeds, st.integers(1, 12), st.integers(1, 3))
+@given(seeds, st.integers(1, 12))
 @settings(max_examples=30)
-def test_factors_and_inverses(seed, n, k):
+def test_factors_and_inverses(seed, n):
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(n, n + 3))
-    A, x = root @ root.T + np.eye(n), rng.normal(size=(k, n))
+    A = root @ root.T + np.eye(n)
     upper = factor(np.triu(A))
     assert np.allclose(upper, np.linalg.cholesky(A).T)
-    assert np.allclose(solve_transposed(upper, x.copy()), np.linalg.solve(upper.T, x.T).T)
     assert np.allclose(invert_root(upper.copy()), np.linalg.inv(upper))
     assert np.allclose(invert_factored(upper.copy()), np.triu(np.linalg.inv(A)))
 
@@ -44,6 +39,44 @@ def test_what_is_not_positive_definite_is_refused():
         factor(np.array([[1.0, 2.0], [2.0, 1.0]]))
     with pytest.raises(TypeError, match="contiguous"):
         factor(np.asfortranarray([[2.0, 1.0], [0.0, 2.0]]))
+
+
+@given(seeds, st.integers(1, 30), st.integers(1, 9), st.integers(1, 3), st.integers(0, 5))
+@settings(max_examples=50)
+def test_drops_of_both_sides_are_those_of_dense_systems(seed, n, least, k, left_out):
+    """Of an element that sees the last n of some features, and of sums that begin before it."""
+    rng = np.random.default_rng(seed)
+    m, curvature = 1 + left_out + n, 0.7
+    A = np.concatenate([np.ones((60, 1)), rng.normal(size=(60, m - 1))], axis=1)
+    y, inside = rng.normal(size=(60, k)), np.arange(60) < least
+    root = rng.normal(size=(1 + n, 1 + n))
+    penalty = root @ root.T + np.eye(1 + n)
+    sums = [(A[rows].T @ y[rows], np.triu(A[rows].T @ A[rows])) for rows in (slice(None), inside)]
+    shorter = np.r_[0, 2 : len(A[0])] if left_out > 1 else np.arange(m)
+    small = sums[1][0][shorter], np.ascontiguousarray(sums[1][1][np.ix_(shorter, shorter)])
+    starts = 1 + left_out, len(shorter) - n
+    roots = np.full((2, 1 + n, 1 + n), np.nan)
+    drop = promised_drop(sums[0], starts[0], small, starts[1], penalty, curvature, roots)
+    seen, wanted = np.r_[0, 1 + left_out : m], 0.0
+    for rows, found in zip((inside, ~inside), roots, strict=True):
+        own, values = A[rows][:, seen], y[rows]
+        system = curvature * own.T @ own + penalty
+        wanted += 0.5 * np.sum((own.T @ values) * np.linalg.solve(system, own.T @ values))
+        assert np.allclose(found, np.linalg.cholesky(system).T, rtol=1e-9, atol=1e-11)
+    assert np.isclose(drop, wanted, rtol=1e-9)
+
+
+@given(seeds, st.integers(0, 12), st.integers(1, 5))
+@settings(max_examples=50)
+def test_cuts_are_ranked_as_by_sorting(seed, n, most):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-2, 3, (n + 3, 4)).astype(float)  # with ties
+    weight = np.append(rng.integers(0, 9, n + 3), 10).astype(float)
+    best = np.empty(most, np.int64)
+    found = best[: rank_cuts(scores, weight, (2, 2 + n), (1, 3), 3.0, best)]
+    able = [c for c in range(2, 2 + n) if 3 <= weight[c] <= 7]
+    wanted = sorted(able, key=lambda c: -(scores[c, 0] + scores[c, 2:4].sum()))[:most]
+    assert found.tolist() == wanted
 
 
 # -- the search, written down plainly -------------------------------------------------------

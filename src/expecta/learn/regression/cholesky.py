@@ -50,16 +50,6 @@ def factor(matrix: Floats) -> Floats:
     return matrix
 
 
-def solve_transposed(upper: Floats, values: Floats) -> Floats:
-    """Replace each row x of values by U⁻ᵀ x. Cost: n² each."""
-    n, numbers, failed = _size(upper)
-    assert values.shape[1] == len(upper)
-    rows = ctypes.byref(ctypes.c_int(len(values)))
-    to = _pointer(values)
-    _routine("dtrtrs")(LOWER, NO, NO, n, rows, numbers, n, to, n, ctypes.byref(failed))
-    return values
-
-
 def invert_root(upper: Floats) -> Floats:
     """Replace U by U⁻¹; its lower triangle stays what it is. Cost: n³/3."""
     n, numbers, failed = _size(upper)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from expecta.common.arrays import Bools, Floats, Ints
-from expecta.common.kernels import helper, kernel
+from expecta.common.kernels import U, helper, kernel, plain_helper
 
 
 @kernel
@@ -115,6 +117,129 @@ def _promises(
         squares[0, f] = (squares[0, f] - dispersion * own) / (own + pull) + (
             squares[1, f] - dispersion * other
         ) / (other + pull)
+
+
+@kernel
+def rank_cuts(
+    scores: Floats,
+    weight: Floats,
+    cuts: tuple[int, int],
+    tables: tuple[int, int],
+    least: float,
+    best: Ints,
+) -> int:
+    """Set ``best`` to the cuts of largest score, the first of equal ones first; return how many.
+
+    Parameters
+    ----------
+    scores, weight
+        As `score_cuts` sets them.
+    cuts, tables
+        First and last of the cuts, and of the tables whose promises count.
+    least
+        Weight that there must be on either side.
+    """
+    found, total = 0, weight[-1]
+    value = np.empty(len(best))
+    for cut in range(cuts[0], cuts[1]):
+        if not min(weight[cut], total - weight[cut]) >= least:
+            continue
+        score = scores[cut, 0]
+        for t in range(tables[0], tables[1]):
+            score += scores[cut, 1 + t]
+        at = found
+        while at > 0 and score > value[at - 1]:
+            at -= 1
+        if at == len(best):
+            continue
+        found = min(found + 1, len(best))
+        for k in range(found - 1, at, -1):
+            value[k], best[k] = value[k - 1], best[k - 1]
+        value[at], best[at] = score, cut
+    return found
+
+
+@kernel
+def promised_drop(
+    both: tuple[Floats, Floats],
+    both_at: int,
+    small: tuple[Floats, Floats],
+    small_at: int,
+    penalty: Floats,
+    curvature: float,
+    roots: Floats,
+) -> float:
+    """Return the drop of the quadratics of both sides of a cut at their minima.
+
+    Parameters
+    ----------
+    both, small
+        Slopes, and sums over pairs (i, j) of features with i <= j, of all rows and of those of one
+        side. The first feature is a constant.
+    both_at, small_at
+        Where in these the other features begin.
+    penalty
+        The quadratic form of the parameters.  # (parameters, parameters)
+    roots
+        Set to the Cholesky factor U of the matrix UᵀU of that side, and of the other; zeros below.
+        # (2, parameters, parameters)
+    """
+    n, k = len(penalty), both[0].shape[1]
+    slope, drop = np.empty((n, k)), 0.0
+    for side in range(2):
+        root = roots[side]
+        for i in range(n):
+            a = both_at + i - 1 if i > 0 else 0
+            b = small_at + i - 1 if i > 0 else 0
+            for c in range(k):
+                slope[i, c] = small[0][b, c] if side == 0 else both[0][a, c] - small[0][b, c]
+            for j in range(i):
+                root[i, j] = 0.0
+            for j in range(i, n):
+                e = both_at + j - 1 if j > 0 else 0
+                f = small_at + j - 1 if j > 0 else 0
+                pair = small[1][b, f] if side == 0 else both[1][a, e] - small[1][b, f]
+                root[i, j] = curvature * pair + penalty[i, j]
+        _factor(root, slope)
+        for i in range(n):
+            for c in range(k):
+                drop += 0.5 * slope[i, c] ** 2
+    return drop
+
+
+@plain_helper
+def _factor(matrix: Floats, slopes: Floats) -> None:
+    """Replace a matrix by its Cholesky factor U, UᵀU = matrix, and slopes by U⁻ᵀ times them.
+
+    Four rows above at a time: a row is read and written a quarter as often.
+    """
+    n, k = U(len(matrix)), U(slopes.shape[1])
+    for i in range(n):
+        r = U(0)
+        while r + U(4) <= i:
+            p, q, s = r + U(1), r + U(2), r + U(3)
+            a, b, c, d = matrix[r, i], matrix[p, i], matrix[q, i], matrix[s, i]
+            for j in range(i, n):
+                matrix[i, j] -= (
+                    a * matrix[r, j] + b * matrix[p, j] + c * matrix[q, j] + d * matrix[s, j]
+                )
+            for j in range(k):
+                slopes[i, j] -= (
+                    a * slopes[r, j] + b * slopes[p, j] + c * slopes[q, j] + d * slopes[s, j]
+                )
+            r += U(4)
+        while r < i:
+            a = matrix[r, i]
+            for j in range(i, n):
+                matrix[i, j] -= a * matrix[r, j]
+            for j in range(k):
+                slopes[i, j] -= a * slopes[r, j]
+            r += U(1)
+        pivot = 1.0 / math.sqrt(matrix[i, i])
+        for j in range(i, n):
+            matrix[i, j] *= pivot
+        for j in range(k):
+            slopes[i, j] *= pivot
 
 
 @kernel

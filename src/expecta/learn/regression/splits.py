@@ -11,7 +11,7 @@ import numpy as np
 from expecta.common.arrays import Bools, Floats, Ints
 from expecta.common.settings import current
 from expecta.common.threads import run_on_threads
-from expecta.learn.regression.cholesky import factor, invert_factored, solve_transposed
+from expecta.learn.regression.cholesky import invert_factored
 from expecta.learn.regression.contexts import Shrinkage
 from expecta.learn.regression.losses import Loss
 from expecta.learn.regression.row_features import FeatureTable
@@ -142,24 +142,23 @@ class SplitSearch:
         return proposals
 
     def _best(self, sums: SplitSums, first: int, last: int) -> Proposal | None:
-        best, drop = None, 0.0
-        penalty = self._penalty(first, last)
+        best, drop, penalty = None, 0.0, self._penalty(first, last)
         for cut in sums.best_cuts(first, last, self.options.min_rows, N_FINALISTS):
-            sides = sums.sides(cut, first, last)
-            solved = [self._solve(*side, penalty) for side in sides]
-            promised = sum(of_side for of_side, _ in solved)
+            roots = np.empty((2, *penalty.matrix.shape))
+            promised = sums.drop(cut, first, last, penalty.matrix, roots)
             if promised > drop:
-                best, drop = (cut, sides, [upper for _, upper in solved]), promised
+                best, drop = (cut, roots), promised
         if best is None:
             return None
-        cut, sides, roots = best
+        cut, roots = best
         net = drop - self.options.price * sum(self._noise(root, penalty) for root in roots)
         if net <= 0:
             return None
         allowed = sums.allowed(cut)
+        inside, outside = sums.sides(cut, first, last)
         proposed = (
-            SplitSide(allowed, self._tables(*sides[0], penalty, first, last)),
-            SplitSide(~allowed, self._tables(*sides[1], penalty, first, last)),
+            SplitSide(allowed, self._tables(*inside, penalty, first, last)),
+            SplitSide(~allowed, self._tables(*outside, penalty, first, last)),
         )
         return Proposal(net, cut.position, proposed)
 
@@ -171,12 +170,6 @@ class SplitSearch:
             twice = np.tril(matrix) + np.tril(matrix, -1)
             self.penalties[key] = Penalty(matrix, np.ascontiguousarray(twice.T))
         return self.penalties[key]
-
-    def _solve(self, slope: Floats, pairs: Floats, penalty: Penalty) -> tuple[float, Floats]:
-        """Return the drop of the quadratic at its minimum, and the factor of its matrix."""
-        upper = factor(self.target.curvature * pairs + penalty.matrix)
-        solved = solve_transposed(upper, np.array(slope.T, order="C"))
-        return 0.5 * float(np.vdot(solved, solved)), upper
 
     def _noise(self, upper: Floats, penalty: Penalty) -> float:
         """Return the drop to expect of noise: half the slope's variance per free parameter."""
@@ -190,5 +183,6 @@ class SplitSearch:
         start = 1 + self.table.fine.first[first : last + 1] - self.table.fine.first[first]
         kept = np.empty(last - first, np.bool_)
         strengths = self.target.curvature, self.options.table_price, self.target.dispersion
+        pairs, slope = np.ascontiguousarray(pairs), np.ascontiguousarray(slope)
         tables_beyond_noise(pairs, slope, penalty.matrix, start, strengths, kept)
         return first + np.flatnonzero(kept)
