@@ -7,6 +7,7 @@ section5.2/CIRCUITS and refit; CIRCUITS is "authors" (where these are published)
 from __future__ import annotations
 
 import csv
+import json
 import time
 from functools import cache, cached_property, partial
 from types import SimpleNamespace
@@ -125,15 +126,18 @@ class Images:
     def _learned(self) -> Pair:
         file = self.folder / f"{self.name}.expecta"
         if not file.exists():
-            n = 1500 if self.quick else None
-            X, y = (
-                np.concatenate([self.split[f"{z}_train"], self.split[f"{z}_valid"]])[:n]
-                for z in "xy"
+            n = 1200 if self.quick else None
+            train, valid = (
+                (self.split[f"x_{part}"][:n], self.split[f"y_{part}"][:n])
+                for part in ("train", "valid")
             )
-            splits, states = (4, 2) if self.quick else (circuits.SPLITS[self.name], STATES)
+            splits, states = (4, 2) if self.quick else (circuits.MAX_SPLITS, STATES)
             start = time.perf_counter()
-            circuits.classifier(X, y, splits=splits, states=states).pair_.save(file)
-            (self.folder / f"{self.name}.seconds").write_text(f"{time.perf_counter() - start}")
+            pair, tried = circuits.image_pair(train, valid, states=states, max_splits=splits)
+            seconds = time.perf_counter() - start
+            pair.save(file)
+            recipe = {"seconds": seconds, "tried": tried}
+            file.with_suffix(".json").write_text(json.dumps(recipe, indent=1))
         return Pair.load(file)
 
     @cache  # noqa: B019
@@ -162,7 +166,11 @@ class Images:
 
     def learning(self) -> dict[str, float]:
         self.pair("learned")
-        return {"seconds": float((self.folder / f"{self.name}.seconds").read_text())}
+        recipe = json.loads((self.folder / f"{self.name}.json").read_text())
+        chosen = recipe["tried"][0]
+        return {"seconds": recipe["seconds"]} | {
+            f"recipe: {name}": float(value) for name, value in chosen.items()
+        }
 
 
 # -- Section 5.2 ----------------------------------------------------------------------
