@@ -180,7 +180,8 @@ def test_quantiles_intervals_and_the_distribution_are_one(model, rows):
     distribution = model.predict_distribution(rows)
     np.testing.assert_array_equal(distribution.quantile(q), quantiles)
     np.testing.assert_array_equal(distribution.quantile(0.5), quantiles[:, 3])
-    np.testing.assert_allclose(distribution.cdf(quantiles), np.tile(q, (60, 1)), atol=1e-6)
+    # the cdf is steep where scores of held-out rows nearly agree
+    np.testing.assert_allclose(distribution.cdf(quantiles), np.tile(q, (60, 1)), atol=1e-5)
     np.testing.assert_allclose(distribution.above(3.0), 1 - distribution.cdf(3.0))
     np.testing.assert_array_equal(distribution.interval(0.9), interval.T)
     # answers do not depend on what else is asked
