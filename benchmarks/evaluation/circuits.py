@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -151,7 +152,7 @@ def check(pair: Pair, x: np.ndarray) -> None:
 
 SIDE = 28
 PENALTIES = (1.0, 3.0, 10.0)  # to choose from; the choice moves on by factors of three
-COPY_TRIAL = 64  # splits with which learning from copies is compared with learning without
+TRIAL_SPLITS = 64  # with which copies and penalties are compared
 MAX_SPLITS = 1000  # of a circuit of images
 
 
@@ -176,15 +177,15 @@ def image_pair(
 ) -> tuple[Pair, list[dict[str, float]]]:
     """Learn from images; the recipe is the one of least loss on validation images.
 
-    It is whether a shifted copy of each training image is learned from too, the penalty, and the
-    number of splits. Copies are compared at few splits. With the recipe, parameters are fitted to
+    It is whether a shifted copy of each training image is learned from too and the penalty, both
+    compared at few splits, and the number of splits. With the recipe, parameters are fitted to
     training and validation images, and their copies. Also returns what was tried.
     """
     X, y = (np.concatenate(part) for part in zip(train, valid, strict=True))
     density = LatentTree(states=states, tree="balanced", random_state=0).fit(X)
     vtree, tried = density.circuit.vtree, []
 
-    def learn(copies: bool, n_splits: int) -> GrownCircuit:
+    def learn(copies: bool, n_splits: int, penalties: Sequence[float]) -> GrownCircuit:
         images = np.concatenate([train[0], shifted(train[0])]) if copies else train[0]
         labels = np.concatenate([train[1]] * (1 + copies))
         fold = np.repeat([-1, 0], [len(labels), len(valid[1])])
@@ -194,6 +195,7 @@ def image_pair(
             vtree=vtree,
             fold=fold,
             max_splits=n_splits,
+            penalties=penalties,
         )
         for penalty, losses in grown.tried.items():
             for splits, loss in losses.items():
@@ -201,11 +203,12 @@ def image_pair(
                 tried.append(line | {"at most": n_splits})
         return grown
 
-    plain, copied = (learn(copies, min(COPY_TRIAL, max_splits)) for copies in (False, True))
+    few = min(TRIAL_SPLITS, max_splits)
+    plain, copied = (learn(copies, few, PENALTIES) for copies in (False, True))
     copies = copied.held_out < plain.held_out
-    grown = learn(copies, max_splits) if max_splits > COPY_TRIAL else (plain, copied)[copies]
+    grown = learn(copies, max_splits, [(copied if copies else plain).penalty])
     rows = (np.concatenate([X, shifted(X)]), np.concatenate([y, y])) if copies else (X, y)
-    g = grow_on_images(*rows, vtree=vtree, like=grown).circuit
+    g = grow_on_images(*rows, vtree=vtree, like=grown, penalties=[grown.penalty]).circuit
     chosen = {"copies": copies, "penalty": grown.penalty, "splits": grown.n_splits}
     return Pair(density.circuit, g), [chosen | {"loss": grown.held_out}, *tried]
 
@@ -219,7 +222,6 @@ def grow_on_images(images: np.ndarray, labels: np.ndarray, **options) -> GrownCi
             np.eye(10)[labels],
             loss="logistic",
             curves=[Curve.of(count) for count in counts],
-            penalties=PENALTIES,
             exact=False,
             **options,
         )

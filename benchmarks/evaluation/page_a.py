@@ -46,8 +46,8 @@ known value, or statsmodels' regression fails (listed above), it has no answer.
 """
 IMAGES = """
 The recipe of the images' circuits learned here is the one of least loss on the validation images:
-whether a copy of each training image, shifted by a pixel, is learned from too (compared at 64
-splits), the penalty, and the number of splits (at most 1,000). With it parameters are fitted to
+whether a copy of each training image, shifted by a pixel, is learned from too and the penalty (both
+compared at 64 splits), and the number of splits (at most 1,000). With it parameters are fitted to
 training and validation images and their copies. Test images had no part in the choice; that copies
 are tried at all, and how splits of many columns are ranked, was worked out on them earlier.
 """

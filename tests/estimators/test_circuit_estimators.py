@@ -1172,3 +1172,17 @@ def test_noise_is_what_held_out_rows_show():
     assert set(model.validation_) == {3.0}
     assert model.n_splits_ in model.validation_[3.0]
     assert model.penalty_ == 3.0
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 19, 20])
+@pytest.mark.parametrize("learner", [CircuitRegressor, CircuitClassifier])
+def test_few_rows_with_missing_cells_are_learned_from(learner, n):
+    rng = np.random.default_rng(n)
+    table = {"a": rng.normal(size=n), "b": rng.integers(0, 2, n).astype(float)}
+    table["a"][0] = table["b"][-1] = np.nan
+    y = np.arange(n) % 2
+    model = learner(random_state=0).fit(table, y)
+    answer = (
+        model.predict_proba(table)[:, 1] if learner is CircuitClassifier else model.predict(table)
+    )
+    assert np.all((answer > -1.0) & (answer < 2.0))

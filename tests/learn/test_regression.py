@@ -533,27 +533,6 @@ def test_a_penalty_beyond_those_given_is_found():
     assert grown.additive == alone.additive
 
 
-def test_fits_like_another_take_its_splits_and_leave_folds_out():
-    X, y, cards = interacting()
-    fold = np.arange(600) % 3
-    options = {"ordered": [1], "fold": fold, "keep_folds": True}
-    grown = learn(X, y, cards, **options)
-    assert grown.n_splits > 0
-    same = learn(X, y, cards, like=grown, **options)
-    assert (same.penalty, same.n_splits, same.tried) == (grown.penalty, grown.n_splits, grown.tried)
-    for one, other in zip([grown.circuit, *grown.folds], [same.circuit, *same.folds], strict=True):
-        assert np.allclose(one(X), other(X), rtol=0, atol=1e-6)
-    weight = np.random.default_rng(1).uniform(0.5, 2.0, 600)
-    for number in range(3):  # whatever a fold's own targets and weights are
-        out = fold == number
-        changed = np.where(out, 100.0 - y, y), np.where(out, 7.0, weight)
-        circuits = [
-            learn(X, target, cards, like=grown, weight=each, **options).folds[number]
-            for target, each in ((y, weight), changed)
-        ]
-        assert np.allclose(*(g(X) for g in circuits), rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_additive_stays_so(seed):
     rng = np.random.default_rng(seed)

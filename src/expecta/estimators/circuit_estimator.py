@@ -62,6 +62,9 @@ MAX_SPLITS, ROWS_PER_SPLIT = 128, 20  # of "auto": so many splits at most
 CHOICE_ROWS = 20  # rows below which nothing is chosen, and the circuit is additive
 ONE_FOLD_ROWS = 5000  # rows from which one fold is held out, not each of five in turn
 DEFAULT_PENALTY = 3.0  # penalty where there are too few rows to choose one
+WEIGHING_PENALTY = (
+    0.3  # of a circuit to weigh completions by, which differ little where it is large
+)
 
 
 # of fit, and about what share of the time each takes
@@ -267,16 +270,16 @@ class CircuitEstimator(ExpectedEstimator):
             for _ in range(rounds):  # a search for splits costs more than all else: it comes late
                 rough = learn(some._replace(fold=None), weight, **additive)
                 weight = some.given_target(y, rough.circuit, LOSSES[loss], weight)
-            last = large or not rounds  # whose folds' circuits are asked for
-            exact = not large and not rounds
-            grown = learn(some, weight, exact=exact, with_folds=keep_folds and last)
+            if rounds and not large:
+                search = some.with_first_fold_only()
+                few: dict[str, Any] = {"exact": False, "with_folds": False}
+                rough = learn(search, weight, penalties=[WEIGHING_PENALTY], **few)
+                weight = some.given_target(y, rough.circuit, LOSSES[loss], weight)
+            grown = learn(some, weight, exact=not large)
             if large:
                 weight = training.given_target(y, grown.circuit, LOSSES[loss], training.weight)
                 rest = training._replace(fold=None)
                 grown = replace(grown, circuit=learn(rest, weight, like=grown, exact=False).circuit)
-            elif rounds:
-                weight = training.given_target(y, grown.circuit, LOSSES[loss], weight)
-                grown = learn(training, weight, like=grown)
         if grown.n_kept is not None:
             self.subsampled_ += (
                 f"the circuit has the {grown.n_kept} of {len(curves):,} columns that say most "

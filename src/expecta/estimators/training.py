@@ -82,6 +82,12 @@ class Training(NamedTuple):
         codes, origin, weight = self.codes[kept], self.origin[kept], self.weight[kept]
         return Training(codes, origin, weight, fold, self.times[kept])
 
+    def with_first_fold_only(self) -> Training:
+        """Return the same rows, of which one fold is held out."""
+        if self.fold is None:
+            return self
+        return self._replace(fold=np.where(self.fold == 0, 0, -1))
+
     def completed_anew(self, p: ProbabilisticCircuit, codes: Ints, seed: int) -> Training:
         """Return other completions of the table's rows, whose unknown cells are -1 in ``codes``."""
         known, full = codes[self.origin], self.codes.copy()

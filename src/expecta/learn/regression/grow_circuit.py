@@ -42,7 +42,6 @@ class GrownCircuit:
     tried: dict[float, dict[int, float]] = field(repr=False)  # penalty -> splits -> held-out loss
     folds: list[RegressionCircuit] = field(repr=False)  # circuits that did not see their fold
     splits: Splits = field(repr=False)
-    fold_splits: list[Splits] = field(repr=False)
     theta: Floats = field(repr=False)  # parameters of all contexts, in order
     n_kept: int | None = None  # variables with tables, where they are not all
 
@@ -97,9 +96,8 @@ def grow(
     keep_folds
         Whether to return the folds' circuits at the size that was chosen.
     like
-        A circuit from other rows of the same table, or from these with other weights: its penalty
-        and splits are taken, and its parameters fitted from where they are. With ``keep_folds``
-        it must have had the same folds.
+        A circuit from other rows of the same table: its penalty and splits are taken, and its
+        parameters fitted from where they are. No folds then.
     exact
         Whether parameters are fitted to rounding, or within a drop of a ten-thousandth.
     report
@@ -165,7 +163,7 @@ def grow(
         growth.fit(last=True, exact=exact)
         return growth
 
-    made: list[Splits] = [] if like is None else like.fold_splits
+    made: list[Splits] = []
     thetas: list[Floats | None] = [None] * len(parts)  # where fits without a fold begin
     phases: list[tuple[float, int]] = []  # penalties, and up to how many splits each was used
 
@@ -236,7 +234,6 @@ def grow(
         tried=tried,
         folds=[growth.circuit(link) for growth in others],
         splits=final.made,
-        fold_splits=made,
         theta=final.contexts.theta,
         n_kept=features.n_kept,
     )

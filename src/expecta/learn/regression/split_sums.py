@@ -74,9 +74,9 @@ class SplitSums:
         return ((slope, pairs), large) if inside_is_small else (large, (slope, pairs))
 
     def drop(self, cut: Cut, first: int, last: int, penalty: Floats, roots: Floats) -> float:
-        """Return the drop of both sides' quadratics at their minima; sets their factors.
+        """Return the drop of both sides' quadratics at their minima, and set ``roots``.
 
-        Cost: n³/3 for each side, of n parameters.
+        See `promised_drop`; the smaller side comes first.
         """
         low, _, small = self._small_side(cut, first, last)
         at = self._table.fine.first
@@ -86,7 +86,7 @@ class SplitSums:
         return promised_drop(everything, both_at, small, small_at, penalty, curvature, roots)
 
     def _small_side(self, cut: Cut, first: int, last: int) -> tuple[int, bool, Sums]:
-        """Return the sums of the smaller side, which they begin with, and whether it is inside.
+        """Return of a cut's smaller side: variable that its sums begin with, if it is inside, sums.
 
         Only that side is summed up, the larger is what it leaves.
         """
