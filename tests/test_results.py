@@ -157,6 +157,14 @@ def filled(evaluation, folder):
                 {"train": 936, "valid": 187, "test": 215, "features": 36},
             ),
             ("insurance", "prediction", "table2/learned", 0, {"seconds": 0.125}),
+            (
+                "mnist",
+                "learning",
+                "table2/learned",
+                0,
+                {"seconds": 60.0, "recipe: copies": 1.0, "recipe: penalty": 3.0}
+                | {"recipe: splits": 250.0, "recipe: loss": 0.25},
+            ),
             ("insurance", "everyone", "section5.2/authors", 0, {"mean": 13_856.0}),
             (
                 "insurance",
@@ -255,6 +263,8 @@ def test_the_page_is_made_of_results(evaluation, tmp_path):
         "| insurance | theirs | 4759 | 4435 | 4749.9 | 0 |",
         "Of 1 comparisons with a baseline",
         "| insurance | 50 | mean | 0.00% |  | 2 |",
+        "| set | copies | loss on validation images | penalty | splits |",
+        "| mnist | yes | 0.25 | 3 | 250 |",
     ):
         assert words in text, words
     assert "Not run" not in text

@@ -237,7 +237,7 @@ def recipes(frame: pd.DataFrame) -> str:
     if not len(here):
         return ""
     here = here.assign(metric=here["metric"].str.removeprefix("recipe: "))
-    grid = here.pivot_table(index="set", columns="metric", values="value", sort=False)
+    grid = here.pivot_table(index="set", columns="metric", values="value").sort_index(axis=1)
     grid["copies"] = np.where(grid["copies"] > 0, "yes", "no")
     grid = grid.rename(columns={"loss": "loss on validation images"})
     return "\n" + table(grid.reset_index())

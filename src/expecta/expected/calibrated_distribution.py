@@ -75,25 +75,28 @@ class ScoreDistribution:
 
 
 class _Tails(NamedTuple):
-    """Where the score of each row is -FAR and FAR, and what a unit of it is beyond."""
+    """Where the score of some rows is -FAR and FAR, and what a unit of it is beyond."""
 
     low: Floats  # (rows, 1)
     high: Floats  # (rows, 1)
     unit: Floats  # (rows, 1)
 
     @classmethod
-    def of(cls, base: Distribution | RowDistributions) -> _Tails:
-        ends = base.quantile(ndtr([-FAR, FAR]))
-        low, high = ends[:, :1], ends[:, 1:]
+    def of(cls, base: Distribution | RowDistributions, far: Bools) -> _Tails:
+        """Solve for the rows of a table that have a number which is far."""
+        asked = np.any(far, axis=1, keepdims=True)
+        ends = base.quantile(np.where(asked, ndtr([-FAR, FAR]), [0.0, 1.0]))  # which cost nothing
+        low, high = (np.where(asked, end[:, None], np.nan) for end in ends.T)
         return cls(low, high, (high - low) / (2.0 * FAR))
 
 
 def scores(base: Distribution | RowDistributions, y: Floats) -> Floats:
     """Return the score of each y in its row's distribution.  # (rows, numbers)."""
     z = ndtri(base.cdf(y))
-    if not np.any(np.abs(z) > FAR):
+    far = np.abs(z) > FAR
+    if not np.any(far):
         return z
-    low, high, unit = _Tails.of(base)
+    low, high, unit = _Tails.of(base, far)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         above = FAR + np.maximum(y - high, 0.0) / unit
         below = np.minimum(y - low, 0.0) / unit - FAR
@@ -134,7 +137,7 @@ class CalibratedDistribution(RowDistributions):
         far = np.abs(score) > FAR
         slope *= np.exp(0.5 * np.where(far, 0.0, score) ** 2)
         if np.any(far):
-            slope = np.where(far, 1.0 / _Tails.of(self.base).unit, slope)
+            slope = np.where(far, 1.0 / _Tails.of(self.base, far).unit, slope)
         return self._shaped(at, self._each(ScoreDistribution.density, score) * slope)
 
     def quantile(self, q: npt.ArrayLike) -> Floats:
@@ -143,10 +146,10 @@ class CalibratedDistribution(RowDistributions):
         score = self._each(ScoreDistribution.quantile, self._table(at))
         near = np.clip(score, -FAR, FAR)
         answer = self.base.quantile(ndtr(near))
-        if np.any(near != score):
-            answer = np.where(
-                near == score, answer, answer + (score - near) * _Tails.of(self.base).unit
-            )
+        far = near != score
+        if np.any(far):
+            unit = _Tails.of(self.base, far).unit
+            answer = np.where(far, answer + (score - near) * unit, answer)
         return self._shaped(at, answer)
 
     def beyond(self, q: Floats) -> Bools:
