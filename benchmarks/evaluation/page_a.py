@@ -295,8 +295,9 @@ def table2(frame: pd.DataFrame) -> str:
     return (
         table(pd.DataFrame(lines), 3)
         + "\nLearning is of one generative circuit (of images: of both circuits once copies and "
-        "penalty are chosen, with other work beside), prediction of all test rows with half of the bits hidden, Monte Carlo with 100 draws a row; in brackets "
-        "the paper's, on a laptop with 6 cores. Each was timed once, so milliseconds are rough.\n"
+        "penalty are chosen, with other work beside), prediction of all test rows with half of the "
+        "bits hidden, Monte Carlo with 100 draws a row; in brackets the paper's, on a laptop with "
+        "6 cores. Each was timed once, so milliseconds are rough.\n"
     )
 
 
