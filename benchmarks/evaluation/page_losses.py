@@ -22,7 +22,8 @@ What was tested of each:
   good as the winner. So predictions that good can be made under the density, by another model.
 - *the density*: no model under the density is as good as the winner, and
   [`density.check`](densities.md#can-i-trust-answers-under-this-density) on held-out rows names
-  pairs of columns, or groups, that it has wrong beyond chance; the table says how many.
+  pairs of columns, or groups, that it has wrong beyond chance; the table says how many, on average
+  over the divisions of a table.
 - *not explained*: neither. The density agrees with held-out rows in all that was compared.
 """
 WHEN = """
@@ -69,8 +70,8 @@ def _cause(line, grid: pd.DataFrame, checks: pd.DataFrame) -> str:
     if max(wrong) > 0:
         pairs, groups = check["pairs compared"], check["groups compared"]
         return (
-            f"the density: {wrong[0]:.0f} of {pairs:.0f} pairs, {wrong[1]:.0f} of {groups:.0f} "
-            "groups are off"
+            f"the density: {round(wrong[0], 1):g} of {pairs:.0f} pairs, "
+            f"{round(wrong[1], 1):g} of {groups:.0f} groups are off"
         )
     return "not explained"
 
