@@ -62,9 +62,7 @@ MAX_SPLITS, ROWS_PER_SPLIT = 128, 20  # of "auto": so many splits at most
 CHOICE_ROWS = 20  # rows below which nothing is chosen, and the circuit is additive
 ONE_FOLD_ROWS = 5000  # rows from which one fold is held out, not each of five in turn
 DEFAULT_PENALTY = 3.0  # penalty where there are too few rows to choose one
-WEIGHING_PENALTY = (
-    0.3  # of a circuit to weigh completions by, which differ little where it is large
-)
+WEIGHING_PENALTY = 0.3  # of a circuit that weighs completions: a large one makes them alike
 
 
 # of fit, and about what share of the time each takes
@@ -261,20 +259,18 @@ class CircuitEstimator(ExpectedEstimator):
 
             large = some is not training or len(curves) > MAX_VARIABLES
             rounds = TARGET_ROUNDS - 1 if np.any(training.times > 1) else 0
-            additive: dict[str, Any] = {
-                "penalties": [DEFAULT_PENALTY],
-                "max_splits": 0,
-                "exact": False,
-            }
             weight = some.weight
+
+            def reweighed(search: Training, **options: Any) -> Floats:
+                """Weigh completions by a rough circuit."""
+                rough = learn(search, weight, exact=False, with_folds=False, **options)
+                return some.given_target(y, rough.circuit, LOSSES[loss], weight)
+
             for _ in range(rounds):  # a search for splits costs more than all else: it comes late
-                rough = learn(some._replace(fold=None), weight, **additive)
-                weight = some.given_target(y, rough.circuit, LOSSES[loss], weight)
+                additive = some._replace(fold=None)
+                weight = reweighed(additive, penalties=[DEFAULT_PENALTY], max_splits=0)
             if rounds and not large:
-                search = some.with_first_fold_only()
-                few: dict[str, Any] = {"exact": False, "with_folds": False}
-                rough = learn(search, weight, penalties=[WEIGHING_PENALTY], **few)
-                weight = some.given_target(y, rough.circuit, LOSSES[loss], weight)
+                weight = reweighed(some.with_first_fold_only(), penalties=[WEIGHING_PENALTY])
             grown = learn(some, weight, exact=not large)
             if large:
                 weight = training.given_target(y, grown.circuit, LOSSES[loss], training.weight)
