@@ -48,8 +48,11 @@ IMAGES = """
 The recipe of the images' circuits learned here is the one of least loss on the validation images:
 whether a copy of each training image, shifted by a pixel, is learned from too and the penalty (both
 compared at 64 splits), and the number of splits (at most 1,000). With it parameters are fitted to
-training and validation images and their copies. Test images had no part in the choice; that copies
-are tried at all, and how splits of many columns are ranked, was worked out on them earlier.
+training and validation images and their copies. These values were chosen without test images. The
+way to choose them was not: that copies are tried, and how splits of many columns are ranked, was
+worked out on test images earlier, and comparing penalties at 64 splits, in place of 8, was settled
+after the accuracy of MNIST's circuit by 8 had been seen. That one had the lower validation loss
+(0.218), as its penalty moved on after the last split, and was as accurate or better on test images.
 """
 
 

@@ -180,8 +180,11 @@ def test_quantiles_intervals_and_the_distribution_are_one(model, rows):
     distribution = model.predict_distribution(rows)
     np.testing.assert_array_equal(distribution.quantile(q), quantiles)
     np.testing.assert_array_equal(distribution.quantile(0.5), quantiles[:, 3])
-    # the cdf is steep where scores of held-out rows nearly agree
-    np.testing.assert_allclose(distribution.cdf(quantiles), np.tile(q, (60, 1)), atol=1e-5)
+    # a score is taken for one that is 1e-9 larger: where two held-out scores are 7e-7 apart, as
+    # some are here, that is 3e-6 of their levels; below the level a cdf never is
+    reached = distribution.cdf(quantiles)
+    np.testing.assert_allclose(reached, np.tile(q, (60, 1)), atol=1e-5)
+    assert np.all(reached >= q - 1e-9)
     np.testing.assert_allclose(distribution.above(3.0), 1 - distribution.cdf(3.0))
     np.testing.assert_array_equal(distribution.interval(0.9), interval.T)
     # answers do not depend on what else is asked
